@@ -1,0 +1,51 @@
+/* config: every limit that is not a flag, with its unit and its reason. Other files derive from these; none repeats them. */
+#ifndef CONFIG_H
+#define CONFIG_H
+
+#define ASHLAR_VERSION "0.1.0"
+
+enum {
+    /* KV cache and picture features. */
+    KV_PAGE_TOKENS = 16, /* tokens a KV page; also the key block of every attention kernel */
+    MM_PAGE_TOKENS = 64, /* picture tokens a feature page */
+
+    /* HTTP. */
+    HEAD_BYTES_MAX = 16 * 1024,        /* request line and headers */
+    HEAD_FIELDS_MAX = 100,             /* header lines */
+    BODY_SMALL_BYTES = 64 * 1024,      /* bodies up to here never wait for a large slot */
+    CONN_WRITE_BYTES = 16 * 1024,      /* write ring of a connection */
+    CHUNK_LINE_BYTES_MAX = 256,        /* size line of a chunk, extensions included */
+
+    /* JSON. */
+    JSON_DEPTH_MAX = 64,               /* nesting; a counter, not a call depth */
+    JSON_NUMBER_BYTES_MAX = 64,        /* longest number literal */
+
+    /* Chat requests. */
+    MESSAGES_MAX = 1024,               /* messages a request */
+    PARTS_MAX = 2048,                  /* content parts a request, all messages together */
+    IMAGES_MAX = 64,                   /* pictures a request, before --limit-mm-data-per-request */
+    STOP_STRINGS_MAX = 8,              /* stop strings a request */
+    STOP_BYTES_MAX = 256,              /* bytes of one stop string */
+    STOP_IDS_MAX = 32,                 /* stop_token_ids a request */
+    LOGIT_BIAS_MAX = 300,              /* logit_bias entries a request */
+    MODEL_NAME_BYTES_MAX = 256,        /* the echoed `model` */
+    ERROR_DETAIL_BYTES_MAX = 512,      /* text of one refusal */
+
+    /* Pictures. */
+    JPEG_SCANS_MAX = 100,              /* progressive scans */
+    IMAGE_EDGE_MAX = 65535,            /* pixels an edge */
+
+    /* Threads and log. */
+    STACK_BYTES = 512 * 1024,          /* stack of each of our threads */
+    THREADS_MAX = 64,                  /* compute threads */
+    LOG_LINE_BYTES_MAX = 1024,
+    LOG_LINES_MAX = 256,
+
+    /* Model shapes that the tables and kernels are built for. */
+    LAYERS_MAX = 128,
+    HEAD_DIM_MAX = 256,
+    EOS_IDS_MAX = 8,
+    STAGE_BYTES = 32 * 1024 * 1024,    /* largest file that is read whole at start (tokenizer.json) */
+};
+
+#endif
