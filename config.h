@@ -18,7 +18,7 @@ enum {
 
     /* JSON. */
     JSON_DEPTH_MAX = 64,               /* nesting; a counter, not a call depth */
-    JSON_NUMBER_BYTES_MAX = 64,        /* longest number literal */
+    JSON_NUMBER_BYTES_MAX = 256,       /* longest number literal */
 
     /* Chat requests. */
     MESSAGES_MAX = 1024,               /* messages a request */
