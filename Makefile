@@ -46,6 +46,12 @@ $(BUILD)/tests/%: tests/%.c $(BUILD)/tests/harness.o $(LIBRARY)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -DASHLAR_TEST -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/tests/harness.o $(LIBRARY) $(LDLIBS) -lcunit
 
+.PHONY: demo
+demo: ## install, build, start the demo model, ask three questions about pictures, stop
+	@tools/packages.sh demo
+	@$(MAKE) --no-print-directory -j2 build/ashlar
+	@tools/demo.sh
+
 .PHONY: test-c
 test-c: $(TESTS)
 	@tests/run.sh $(TESTS)
