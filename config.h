@@ -40,6 +40,7 @@ enum {
     THREADS_MAX = 64,                  /* compute threads */
     LOG_LINE_BYTES_MAX = 1024,
     LOG_LINES_MAX = 256,
+    LOG_SLOT_BYTES = LOG_LINE_BYTES_MAX + 64, /* a queued line: its text, length and turn */
 
     /* Model shapes that the tables and kernels are built for. */
     LAYERS_MAX = 128,
