@@ -7,6 +7,7 @@
 #define MODEL_CHECKPOINT_H
 
 #include "config.h"
+#include "engine/image/grid.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,13 +18,6 @@ struct arch;
 enum {
     CHECKPOINT_DIMS = 40,          /* room for enum dim of engine/model/model.h */
     CHECKPOINT_FULL_BLOCKS = 64,   /* vision blocks, at most */
-};
-
-/* What turns a picture into patches: spec §2. */
-struct image_rules {
-    uint32_t patch_size, merge_size;      /* pixels a patch edge; patches a merged token's edge */
-    uint64_t min_pixels, max_pixels;      /* of the resized picture */
-    float mean[3], std[3];                /* per channel, on values scaled to 0..1 */
 };
 
 /* Sampling values for requests that name none: generation_config.json, else the API's defaults. */
@@ -75,9 +69,5 @@ struct checkpoint_source {
 /* Reads config.json, generation_config.json, preprocessor_config.json and the chat template. Refuses to start (code 4),
  * naming file and key, what it cannot serve. Start-up only: maps files. */
 void checkpoint_read(struct checkpoint *checkpoint, const struct checkpoint_source *source);
-
-/* Merged tokens of the largest picture that the pixel limits admit: the bound for PIXELS, MM pages and activations.
- * smart_resize's areas: extreme shapes may exceed max_pixels; those are refused when they exceed this. */
-uint32_t checkpoint_image_tokens_max(const struct checkpoint *checkpoint);
 
 #endif

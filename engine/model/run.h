@@ -32,24 +32,23 @@ struct model_limits {
     uint32_t threads;             /* of the team */
 };
 
-/* Bytes of each piece of memory; every one is a multiple of 64. */
+/* Bytes of each piece of memory, under the names of pools/plan_input.h; every one is a multiple of 64. */
 struct model_sizes {
     uint64_t weights_bytes;           /* packed */
     uint64_t kv_page_bytes;           /* K and V of all layers, KV_PAGE_TOKENS tokens */
     uint64_t mm_page_bytes;           /* MM_PAGE_TOKENS feature rows */
-    uint64_t pixels_bytes;            /* uint8 RGB of the largest resized picture */
-    uint64_t activation_bytes;        /* of a text step and of a vision unit: they never run at once */
-    uint64_t text_activation_bytes, vision_activation_bytes; /* the two, for the plan's print */
-    uint64_t vision_state_bytes;      /* of a picture being encoded: lives across text steps */
+    uint64_t pixels_bytes;            /* uint8 RGB of the largest resized picture; 0 without vision */
+    uint64_t act_text_bytes;          /* of a text step */
+    uint64_t act_vision_bytes;        /* of the picture being encoded: it keeps its place across text steps */
     uint64_t logits_bytes;            /* [logit_rows_max][vocab] float32 */
-    uint64_t table_bytes;             /* bound weights, window order, row descriptors */
-    uint64_t workspace_bytes;         /* of the ops */
+    uint64_t step_tables_bytes;       /* bound weights, window order, row descriptors */
+    uint64_t op_workspace_bytes;      /* the largest of any op */
 };
 
-/* One pointer for each size above, 64-byte aligned, and the bases of the page pools. */
+/* The memory of those sizes, 64-byte aligned. */
 struct model_memory {
-    void *weights, *activations, *vision_state, *tables, *workspace;
-    void *kv_pages;               /* page n lies at kv_pages + n * kv_page_bytes */
+    void *weights, *act_text, *act_vision, *step_tables, *op_workspace;
+    void *kv_pages;                   /* page n lies at kv_pages + n * kv_page_bytes */
     uint32_t kv_page_count;
 };
 
