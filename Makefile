@@ -56,6 +56,25 @@ demo: ## install, build, start the demo model, ask three questions about picture
 test-c: $(TESTS)
 	@tests/run.sh $(TESTS)
 
+# Lint: our own linter first (fast, and it explains itself), then clang-tidy and cppcheck; warnings are errors.
+LINTED := $(SOURCES) $(wildcard tests/*.c tests/*/*.c tools/*.c)
+
+build/tools/%: tools/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -MMD -MP $(LDFLAGS) -o $@ $< $(TOOL_LIBS)
+
+.PHONY: tidy
+tidy: build/tools/tidy ## check lengths, names, layering, tests for each file (our linter; quick)
+	@build/tools/tidy tools/tidy_exceptions.txt \
+	    $$(git ls-files -co --exclude-standard -- '*.c' '*.h' '*.py' '*.sh' Makefile | grep -vE '^(tests/data|demo)/')
+
+.PHONY: lint
+lint: tidy ## tidy, clang-tidy, cppcheck
+	@printf '%s\n' $(LINTED) | xargs -P 2 -n 4 sh -c 'clang-tidy --quiet "$$@" -- -std=c11 $(DEFINES) -I. -Ibuild/release \
+	    2>/dev/null' clang-tidy
+	@cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --suppressions-list=tools/cppcheck.txt -j 2 \
+	    --enable=warning,performance,portability -I. $(DEFINES) pools kernels engine tools
+
 .PHONY: clean
 clean: ## remove everything that was built
 	rm -rf build
