@@ -81,7 +81,7 @@ uint32_t pools_used(enum pool pool);       /* held and needed */
 uint32_t pools_cached(enum pool pool);     /* held as evictable cache */
 uint32_t pools_high_water(enum pool pool); /* largest used so far */
 uint64_t pools_refused(enum pool pool);
-uint64_t pools_planned_bytes(void);        /* the plan's total */
+const struct pool_plan *pools_opened_plan(void);
 
 /* Ends start-up: no file is mapped any more, what every pool holds now is its idle value, memory is sealed. Once. */
 void pools_seal(void);
@@ -90,7 +90,7 @@ void pools_seal(void);
 int64_t pools_excess(enum pool pool);
 
 /* Test runs: refuses the n-th get from now on (n = 0 is the next), that one only or all from there. */
-enum pools_refusal { POOLS_REFUSE_ONCE, POOLS_REFUSE_FROM_THEN_ON, POOLS_REFUSE_NEVER };
+enum pools_refusal { POOLS_REFUSE_NEVER, POOLS_REFUSE_ONCE, POOLS_REFUSE_FROM_THEN_ON };
 void pools_refuse(enum pool pool, uint64_t n, enum pools_refusal refusal);
 
 /* The same from text, "POOL:n" or "POOL:n:once" (environment ASHLAR_REFUSE); it begins to count at the seal. False
