@@ -2,6 +2,8 @@
 #ifndef ENGINE_THREAD_H
 #define ENGINE_THREAD_H
 
+#include "pools/slab.h"
+
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,8 +13,13 @@ enum thread_priority {
     THREAD_LOW /* intake and pictures: running streams keep their pace */
 };
 
+/* Lies still while the thread runs. Zeroed before the first start. */
 struct thread {
     pthread_t id;
+    slab_handle stack;
+    void (*run)(void *argument);
+    void *argument;
+    enum thread_priority priority;
     bool is_running;
 };
 
