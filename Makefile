@@ -15,7 +15,7 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -
             -Wswitch-enum -Wvla -Walloca -Werror
 DEFINES  := -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE
 OPTIMIZE := -O2 -g -fno-omit-frame-pointer
-CFLAGS   := -std=c11 $(OPTIMIZE) $(DEFINES) $(WARNINGS) -I. -I$(BUILD) -pthread $(SANITIZE) $(EXTRA)
+CFLAGS    = -std=c11 $(OPTIMIZE) $(DEFINES) $(WARNINGS) -I. -I$(BUILD) -pthread $(SANITIZE) $(EXTRA)
 LDFLAGS  := -pthread $(SANITIZE)
 LDLIBS   := -ljpeg -lpng16 -lz -lnettle -lutf8proc -lm
 

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { GRID_RATIO_MAX = 200 }; /* long edge / short edge; the published processor's limit */
+
 /* The preprocessor's configuration; engine/model fills it. An output edge is a multiple of patch * merge. */
 struct image_rules {
     uint32_t patch;      /* pixels: edge of a patch (14 or 16) */

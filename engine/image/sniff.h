@@ -22,7 +22,7 @@ struct image_header {
     uint8_t bit_depth;                    /* bits a sample */
     bool is_progressive;                  /* JPEG: SOF2 or SOF10 */
     bool is_interlaced;                   /* PNG: Adam7 */
-    uint64_t coefficient_bytes;           /* JPEG: all coefficients, which progressive and multi-scan files keep at once */
+    uint64_t coefficient_bytes;           /* JPEG: what the decoder keeps of them at once; 0 for one-scan files */
 };
 
 /* Reads the header of the file. ERR_BAD_IMAGE with a constant text in *reason when it is not a JPEG or PNG, is cut
@@ -30,5 +30,12 @@ struct image_header {
  * in the bytes before the first scan (JPEG) or in the number of chunks (PNG). */
 enum err sniff_read_header(const unsigned char *file, size_t file_bytes, uint64_t max_source_pixels,
                            struct image_header *header, const char **reason) ERR_CHECKED;
+
+/* Longest edge of a picture of at most max_source_pixels that grid_fit accepts. */
+uint32_t sniff_edge_max(uint64_t max_source_pixels);
+
+/* What the plan holds for coefficients: enough for every picture of one or three components within max_source_pixels,
+ * of four components (2 bytes more a pixel) up to three quarters of that. */
+uint64_t sniff_coefficient_bytes_max(uint64_t max_source_pixels);
 
 #endif
