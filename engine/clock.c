@@ -42,9 +42,9 @@ size_t clock_utc_text(char *text)
     if (gmtime_r(&time.tv_sec, &date) == NULL) {
         date = (struct tm){.tm_mday = 1, .tm_year = 70}; /* a year beyond int */
     }
-    int length = snprintf(text, CLOCK_TEXT_BYTES, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", date.tm_year + 1900,
-                          date.tm_mon + 1, date.tm_mday, date.tm_hour, date.tm_min, date.tm_sec,
-                          (int)(time.tv_nsec / 1000000));
+    int length =
+        snprintf(text, CLOCK_TEXT_BYTES, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", date.tm_year + 1900, date.tm_mon + 1,
+                 date.tm_mday, date.tm_hour, date.tm_min, date.tm_sec, (int)(time.tv_nsec / 1000000));
     assert(length > 0);
     return length < CLOCK_TEXT_BYTES ? (size_t)length : CLOCK_TEXT_BYTES - 1;
 }

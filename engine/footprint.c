@@ -95,8 +95,9 @@ void footprint_log(const struct footprint *footprint)
              (unsigned long long)footprint->locked_bytes, (unsigned long long)footprint->file_bytes,
              (unsigned long long)footprint->heap_used_bytes, keeps ? "yes" : "no");
     if (footprint->locked_bytes < footprint->planned_bytes) {
-        log_warn("memory_not_locked locked_bytes=%llu planned_bytes=%llu hint=\"raise the limit of locked memory (ulimit "
-                 "-l) so that the system cannot swap the plan out\"",
-                 (unsigned long long)footprint->locked_bytes, (unsigned long long)footprint->planned_bytes);
+        log_warn(
+            "memory_not_locked locked_bytes=%llu planned_bytes=%llu hint=\"raise the limit of locked memory (ulimit "
+            "-l) so that the system cannot swap the plan out\"",
+            (unsigned long long)footprint->locked_bytes, (unsigned long long)footprint->planned_bytes);
     }
 }

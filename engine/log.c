@@ -1,7 +1,7 @@
 /* log: one line an event to standard error.
  *
- * Always true: a line is written by exactly one thread: by its caller before log_start and after log_stop, by the log thread
- * between. Nobody but the log thread ever waits for standard error.
+ * Always true: a line is written by exactly one thread: by its caller before log_start and after log_stop, by the log
+ * thread between. Nobody but the log thread ever waits for standard error.
  */
 #include "engine/log.h"
 

@@ -1,7 +1,8 @@
 /* log: one line an event, `time level event key=value ...`, to standard error.
  *
- * Always true: a caller never waits for the reader of standard error. Before log_start lines are written at once; after it
- * they are copied into a LOG_LINE slot and written by the log thread; a line that finds no slot is dropped and counted.
+ * Always true: a caller never waits for the reader of standard error. Before log_start lines are written at once; after
+ * it they are copied into a LOG_LINE slot and written by the log thread; a line that finds no slot is dropped and
+ * counted.
  */
 #ifndef ENGINE_LOG_H
 #define ENGINE_LOG_H

@@ -54,8 +54,8 @@ struct options_error {
 };
 
 /* Parses `ashlar [serve|plan|ask] [flags]`; a first argument that is a flag means serve. Flags may be shortened as long
- * as one remains; the last of several wins; --flag=value and --flag value are one. `environment` is main's envp and may be
- * NULL. False with `error` filled when the line is refused: the program ends with START_USAGE. */
+ * as one remains; the last of several wins; --flag=value and --flag value are one. `environment` is main's envp and may
+ * be NULL. False with `error` filled when the line is refused: the program ends with START_USAGE. */
 bool options_parse(struct options *options, int argument_count, char *const *arguments, char *const *environment,
                    struct options_error *error) __attribute__((warn_unused_result));
 
@@ -69,7 +69,8 @@ void options_warn_ignored(const struct options *options);
 /* Row facts, for messages and lists: "--port". */
 const char *options_name(enum option option);
 
-/* A byte or token count: digits, then nothing, k, M, G, Ki, Mi or Gi, as written. False if malformed or above 2^63-1. */
+/* A byte or token count: digits, then nothing, k, M, G, Ki, Mi or Gi, as written. False if malformed or above 2^63-1.
+ */
 bool options_size_parse(const char *text, int64_t *value);
 
 /* A decimal number without exponent, "0.85". False if malformed. */

@@ -1,7 +1,7 @@
 /* thread: our threads, on stacks of the plan.
  *
- * Always true: a running thread holds one element of the pool STACK, whose lowest page is unreadable, so that running over the
- * stack's end faults instead of writing into a neighbour.
+ * Always true: a running thread holds one element of the pool STACK, whose lowest page is unreadable, so that running
+ * over the stack's end faults instead of writing into a neighbour.
  */
 #define _GNU_SOURCE /* affinity, thread names */
 #include "engine/thread.h"
@@ -56,7 +56,8 @@ void thread_start(struct thread *thread, const char *name, enum thread_priority 
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* the new thread inherits it */
     int refused = pthread_attr_init(&attributes);
-    refused = refused != 0 ? refused : pthread_attr_setstack(&attributes, stack + GUARD_BYTES, stack_bytes - GUARD_BYTES);
+    refused =
+        refused != 0 ? refused : pthread_attr_setstack(&attributes, stack + GUARD_BYTES, stack_bytes - GUARD_BYTES);
     refused = refused != 0 ? refused : pthread_create(&thread->id, &attributes, enter, thread);
     (void)pthread_attr_destroy(&attributes);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -1,7 +1,7 @@
 /* wake: lets a thread sleep until another has something for it.
  *
- * Always true: the kernel puts a waiter to sleep only while `ticket` still is what the waiter saw, and checks that under its own
- * lock; so between "I saw nothing" and "I sleep" no wake_up is lost.
+ * Always true: the kernel puts a waiter to sleep only while `ticket` still is what the waiter saw, and checks that
+ * under its own lock; so between "I saw nothing" and "I sleep" no wake_up is lost.
  */
 #define _GNU_SOURCE /* syscall */
 #include "engine/wake.h"
@@ -33,7 +33,8 @@ void wake_up(struct wake *wake)
 /* One sleep, at most timeout_us long; may end early. */
 static void sleep_once(struct wake *wake, uint32_t seen, int64_t timeout_us)
 {
-    struct timespec timeout = {.tv_sec = (time_t)(timeout_us / 1000000), .tv_nsec = (long)(timeout_us % 1000000) * 1000};
+    struct timespec timeout = {.tv_sec = (time_t)(timeout_us / 1000000),
+                               .tv_nsec = (long)(timeout_us % 1000000) * 1000};
 
     assert(timeout.tv_nsec < 1000000000);
     (void)syscall(SYS_futex, &wake->ticket, FUTEX_WAIT_PRIVATE, seen, timeout_us < 0 ? NULL : &timeout, NULL, 0);

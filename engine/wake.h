@@ -1,7 +1,8 @@
 /* wake: lets a thread sleep until another has something for it. No heap, no lock.
  *
- * Use: the waiter reads `seen = wake_ticket(w)`, looks at its queues, and if they are empty calls wake_wait(w, seen, ...);
- * the giver fills a queue, then calls wake_up. A wake_up after the ticket was taken ends the wait at once: none is lost.
+ * Use: the waiter reads `seen = wake_ticket(w)`, looks at its queues, and if they are empty calls wake_wait(w, seen,
+ * ...); the giver fills a queue, then calls wake_up. A wake_up after the ticket was taken ends the wait at once: none
+ * is lost.
  */
 #ifndef ENGINE_WAKE_H
 #define ENGINE_WAKE_H

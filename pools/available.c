@@ -14,16 +14,15 @@ static const uint64_t UNLIMITED = UINT64_MAX;
 
 /* Where a version of control groups keeps its numbers. */
 struct group_files {
-    const char *mount;     /* below the root */
+    const char *mount; /* below the root */
     const char *limit;
     const char *use;
-    const char *idle_key;  /* of memory.stat: bytes of files that the kernel gives back first */
+    const char *idle_key; /* of memory.stat: bytes of files that the kernel gives back first */
 };
 
-static const struct group_files version_1 = {
-    "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "};
-static const struct group_files version_2 = {
-    "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file "};
+static const struct group_files version_1 = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+                                             "total_inactive_file "};
+static const struct group_files version_2 = {"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file "};
 
 /* Reads a whole small file as text. False if there is none. */
 static bool read_text(const char *path, char *text, size_t capacity)
@@ -55,7 +54,8 @@ static uint64_t number_at(const char *text, uint64_t otherwise)
     }
     uint64_t value = 0;
     for (; *text >= '0' && *text <= '9'; text++) {
-        if (__builtin_mul_overflow(value, 10u, &value) || __builtin_add_overflow(value, (uint64_t)(*text - '0'), &value)) {
+        if (__builtin_mul_overflow(value, 10u, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*text - '0'), &value)) {
             return UNLIMITED;
         }
     }

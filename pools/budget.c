@@ -1,7 +1,8 @@
 /* budget: how many KV pages fit.
  *
- * It keeps: taken(pages) <= limit < taken(pages + 1), or pages == cap. taken() is the carving function itself in count mode,
- * so alignment and books are in it; it never falls when pages grow, so the largest fitting number is found by halving.
+ * It keeps: taken(pages) <= limit < taken(pages + 1), or pages == cap. taken() is the carving function itself in count
+ * mode, so alignment and books are in it; it never falls when pages grow, so the largest fitting number is found by
+ * halving.
  */
 #include "pools/budget.h"
 
@@ -14,8 +15,8 @@ uint64_t budget_taken_bytes(const struct pool_plan *plan, bool is_one_memory)
 }
 
 /* True if a plan of `kv_pages` exists and keeps within the limit. */
-static bool fits(const struct pool_sizes *sizes, const struct pool_limits *limits, uint32_t kv_pages, bool is_one_memory,
-                 uint64_t limit_bytes, struct pool_plan *plan)
+static bool fits(const struct pool_sizes *sizes, const struct pool_limits *limits, uint32_t kv_pages,
+                 bool is_one_memory, uint64_t limit_bytes, struct pool_plan *plan)
 {
     return pools_plan(sizes, limits, kv_pages, plan) && budget_taken_bytes(plan, is_one_memory) <= limit_bytes;
 }

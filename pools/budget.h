@@ -20,8 +20,8 @@ struct budget {
     struct pool_plan plan;     /* of the chosen number of pages */
 };
 
-/* Solves for the largest number of KV pages, at most limits->kv_pages_cap, whose plan keeps within `limit_bytes`: the sum of
- * all domains if they are one memory, else the device's. */
+/* Solves for the largest number of KV pages, at most limits->kv_pages_cap, whose plan keeps within `limit_bytes`: the
+ * sum of all domains if they are one memory, else the device's. */
 enum budget_outcome budget_solve(const struct pool_sizes *sizes, const struct pool_limits *limits, uint64_t limit_bytes,
                                  bool is_one_memory, struct budget *budget);
 

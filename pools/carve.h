@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 enum {
-    CARVE_LINE_BYTES = 64,         /* alignment of every block */
-    CARVE_PAGE_BYTES = 4096,       /* alignment of big blocks, and length of a guard gap */
-    CARVE_BIG_BYTES = 64 * 1024    /* blocks from here on begin at a page */
+    CARVE_LINE_BYTES = 64,      /* alignment of every block */
+    CARVE_PAGE_BYTES = 4096,    /* alignment of big blocks, and length of a guard gap */
+    CARVE_BIG_BYTES = 64 * 1024 /* blocks from here on begin at a page */
 };
 
 struct carve {
@@ -25,8 +25,8 @@ void carve_count(struct carve *carve);
 /* Place mode over `range_bytes` at `base`, which begins at a page. */
 void carve_place(struct carve *carve, void *base, uint64_t range_bytes);
 
-/* The next block of `element_bytes` * `count`. Its offset goes to `*offset_bytes`; its address is returned in place mode,
- * NULL in count mode and for an empty block. */
+/* The next block of `element_bytes` * `count`. Its offset goes to `*offset_bytes`; its address is returned in place
+ * mode, NULL in count mode and for an empty block. */
 void *carve_take(struct carve *carve, uint64_t element_bytes, uint64_t count, uint64_t *offset_bytes);
 
 /* Leaves one page unused, from a page boundary on; returns its address in place mode, NULL in count mode. */

@@ -1,9 +1,9 @@
-/* no_heap: fence 1. The Makefile puts this before every product file except pools/domain_*.c: after the system's headers
- * were read, the names of everything that obtains memory, directly or behind the back, are poisoned.
+/* no_heap: fence 1. The Makefile puts this before every product file except pools/domain_*.c: after the system's
+ * headers were read, the names of everything that obtains memory, directly or behind the back, are poisoned.
  *
- * _GNU_SOURCE is defined here because the headers below are read before the file's own first line; a file that needs it still
- * says so (`#define _GNU_SOURCE`, empty like this one), so that it also compiles without the fence.
- * `printf` stays a word, since our headers say format(printf, ...); calls of it are found by the symbol check.
+ * _GNU_SOURCE is defined here because the headers below are read before the file's own first line; a file that needs it
+ * still says so (`#define _GNU_SOURCE`, empty like this one), so that it also compiles without the fence. `printf`
+ * stays a word, since our headers say format(printf, ...); calls of it are found by the symbol check.
  */
 #ifndef POOLS_NO_HEAP_H
 #define POOLS_NO_HEAP_H

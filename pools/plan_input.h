@@ -31,27 +31,27 @@ struct pool_sizes {
 
 /* What the flags allow. Counts unless a unit is named. */
 struct pool_limits {
-    uint32_t context_tokens;       /* effective context length: prompt + answer */
-    uint32_t context_pages;        /* KV pages of a full context */
+    uint32_t context_tokens; /* effective context length: prompt + answer */
+    uint32_t context_pages;  /* KV pages of a full context */
     uint32_t running_requests;
     uint32_t queued_requests;
-    uint32_t chunk_tokens;         /* prefill rows of one step, at most */
-    uint32_t step_tokens;          /* rows of one step: chunk_tokens + running_requests */
-    uint32_t picture_tokens;       /* of the largest picture, after resizing; 0: the model sees no pictures */
-    uint32_t picture_pages;        /* MM pages of it */
-    uint32_t picture_pixels;       /* of it, as resized */
-    uint32_t feature_cache_pages;  /* evictable MM pages beyond the two pictures' */
+    uint32_t chunk_tokens;        /* prefill rows of one step, at most */
+    uint32_t step_tokens;         /* rows of one step: chunk_tokens + running_requests */
+    uint32_t picture_tokens;      /* of the largest picture, after resizing; 0: the model sees no pictures */
+    uint32_t picture_pages;       /* MM pages of it */
+    uint32_t picture_pixels;      /* of it, as resized */
+    uint32_t feature_cache_pages; /* evictable MM pages beyond the two pictures' */
     uint32_t images_per_request;
-    uint64_t source_pixels;        /* largest picture that is accepted, before resizing */
+    uint64_t source_pixels; /* largest picture that is accepted, before resizing */
     uint32_t large_bodies;
     uint64_t small_body_bytes;
     uint64_t large_body_bytes;
     uint32_t connections;
-    uint32_t compute_threads;      /* the engine's own thread included */
+    uint32_t compute_threads; /* the engine's own thread included */
     uint32_t intake_workers;
-    uint32_t picture_workers;      /* 0 without a vision tower */
-    uint32_t stacks;               /* threads that we make: all but the first */
-    uint32_t kv_pages_cap;         /* what the running requests and the prefix cache can use, at most */
+    uint32_t picture_workers; /* 0 without a vision tower */
+    uint32_t stacks;          /* threads that we make: all but the first */
+    uint32_t kv_pages_cap;    /* what the running requests and the prefix cache can use, at most */
     bool has_prefix_cache;
 };
 

@@ -45,8 +45,8 @@ static const struct {
     enum domain domain;
 } facts[POOL_COUNT] = {
 #define POOL(row_name, row_domain, element_bytes, count, row_when_empty)                                               \
-    [POOL_##row_name] = {.name = #row_name, .count_reason = #count, .when_empty = row_when_empty,                      \
-                         .domain = DOMAIN_##row_domain},
+    [POOL_##row_name] = {                                                                                              \
+        .name = #row_name, .count_reason = #count, .when_empty = row_when_empty, .domain = DOMAIN_##row_domain},
 #include "pools/pool_table.h"
 };
 
@@ -73,9 +73,10 @@ static void measure_row(enum pool pool, const struct pool_sizes *s, const struct
 static bool limits_are_sane(const struct pool_limits *l, uint32_t kv_pages)
 {
     const uint32_t counts[] = {
-        l->context_tokens, l->context_pages, l->running_requests, l->queued_requests, l->chunk_tokens, l->step_tokens,
-        l->picture_tokens, l->picture_pages, l->feature_cache_pages, l->images_per_request, l->large_bodies,
-        l->connections, l->compute_threads, l->intake_workers, l->picture_workers, l->stacks, kv_pages};
+        l->context_tokens, l->context_pages,  l->running_requests, l->queued_requests,     l->chunk_tokens,
+        l->step_tokens,    l->picture_tokens, l->picture_pages,    l->feature_cache_pages, l->images_per_request,
+        l->large_bodies,   l->connections,    l->compute_threads,  l->intake_workers,      l->picture_workers,
+        l->stacks,         kv_pages};
 
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         if (counts[i] > LIMIT_MAX) {
@@ -85,7 +86,8 @@ static bool limits_are_sane(const struct pool_limits *l, uint32_t kv_pages)
     return true;
 }
 
-/* Lays one row: elements in its own domain, books in the host domain, a gap behind the elements in test runs. Both modes. */
+/* Lays one row: elements in its own domain, books in the host domain, a gap behind the elements in test runs. Both
+ * modes. */
 static void lay_row(struct pool_plan_row *row, struct carve *carves, uint64_t *books_bytes, struct slab *slab)
 {
     uint64_t offset_bytes, books_offset_bytes;
@@ -126,8 +128,10 @@ static bool measure_rows(struct pool_plan *plan, const struct pool_sizes *sizes,
         struct pool_plan_row *row = &plan->rows[i];
         uint64_t count = 0;
 
-        *row = (struct pool_plan_row){.name = facts[i].name, .count_reason = facts[i].count_reason,
-                                      .when_empty = facts[i].when_empty, .domain = facts[i].domain};
+        *row = (struct pool_plan_row){.name = facts[i].name,
+                                      .count_reason = facts[i].count_reason,
+                                      .when_empty = facts[i].when_empty,
+                                      .domain = facts[i].domain};
         measure_row((enum pool)i, sizes, limits, plan->kv_pages, &row->element_bytes, &count);
         if (count > UINT32_MAX) {
             return false;

@@ -26,10 +26,10 @@ struct pool_plan_row {
     const char *when_empty;
     enum domain domain;
     uint64_t element_bytes;
-    uint64_t stride_bytes;    /* from one element to the next */
+    uint64_t stride_bytes; /* from one element to the next */
     uint32_t count;
-    uint64_t bytes;           /* stride_bytes * count, rounded up to the pool's alignment */
-    uint64_t offset_bytes;    /* in its domain's range */
+    uint64_t bytes;        /* stride_bytes * count, rounded up to the pool's alignment */
+    uint64_t offset_bytes; /* in its domain's range */
 };
 
 /* The whole plan in numbers. */

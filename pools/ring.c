@@ -1,8 +1,8 @@
 /* ring: queues of fixed length between threads.
  *
  * Always true of a ring: 0 <= tail - head <= capacity (counters run on, and wrap with their 32 bits).
- * Always true of a slot at position p of a crowd_ring (p = number of elements before it since the start): its turn is p when it
- * is free for that element, p + 1 when it holds it; the reader passes it on with turn p + capacity.
+ * Always true of a slot at position p of a crowd_ring (p = number of elements before it since the start): its turn is p
+ * when it is free for that element, p + 1 when it holds it; the reader passes it on with turn p + capacity.
  */
 #include "pools/ring.h"
 
@@ -28,7 +28,8 @@ static uint64_t block_bytes(uint32_t count, uint64_t element_bytes)
 {
     uint64_t bytes;
 
-    if (__builtin_mul_overflow((uint64_t)capacity_for(count), element_bytes, &bytes) || bytes > UINT64_MAX - LINE_BYTES) {
+    if (__builtin_mul_overflow((uint64_t)capacity_for(count), element_bytes, &bytes) ||
+        bytes > UINT64_MAX - LINE_BYTES) {
         return UINT64_MAX;
     }
     return (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;

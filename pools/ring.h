@@ -1,4 +1,5 @@
-/* ring: queues of fixed length between threads, over memory of the plan. No lock, no wait, no loss: a full ring says so. */
+/* ring: queues of fixed length between threads, over memory of the plan. No lock, no wait, no loss: a full ring says
+ * so. */
 #ifndef POOLS_RING_H
 #define POOLS_RING_H
 
@@ -32,8 +33,8 @@ uint32_t ring_count(const struct ring *ring);
 
 /* Many writers, one reader. Elements come out in the order in which their writers got a turn. */
 struct crowd_ring {
-    unsigned char *slots;    /* [capacity][slot_bytes]: the slot's turn, then the element */
-    uint32_t capacity;       /* a power of two */
+    unsigned char *slots; /* [capacity][slot_bytes]: the slot's turn, then the element */
+    uint32_t capacity;    /* a power of two */
     uint32_t element_bytes;
     uint32_t slot_bytes;
     _Alignas(64) uint32_t head;         /* the reader's */

@@ -1,6 +1,7 @@
 /* scratch: a worker's own block, cut from the front during one job and whole again after it.
  *
- * Always true between calls: used_bytes is a multiple of 64 and at most capacity_bytes; it is 0 when no job is under way.
+ * Always true between calls: used_bytes is a multiple of 64 and at most capacity_bytes; it is 0 when no job is under
+ * way.
  */
 #include "pools/scratch.h"
 

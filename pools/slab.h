@@ -32,7 +32,7 @@ struct slab {
     uint64_t stride_bytes;
     uint32_t count;
     uint32_t free_count;
-    bool fills_on_put;       /* test runs: an element is overwritten when it is given back */
+    bool fills_on_put;                /* test runs: an element is overwritten when it is given back */
     _Atomic uint32_t used_count;      /* held by somebody who needs it */
     _Atomic uint32_t cached_count;    /* held only because nobody else wants it yet */
     _Atomic uint32_t used_high_water; /* largest used_count so far */
