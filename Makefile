@@ -59,9 +59,9 @@ test-c: $(TESTS)
 # Lint: our own linter first (fast, and it explains itself), then clang-tidy and cppcheck; warnings are errors.
 LINTED := $(SOURCES) $(wildcard tests/*.c tests/*/*.c tools/*.c)
 
-build/tools/%: tools/%.c
+build/tools/tidy: tools/tidy.c tools/tidy_table.h
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -MMD -MP $(LDFLAGS) -o $@ $< $(TOOL_LIBS)
+	$(CC) $(CFLAGS) -o $@ $<
 
 .PHONY: tidy
 tidy: build/tools/tidy ## check lengths, names, layering, tests for each file (our linter; quick)
@@ -74,6 +74,17 @@ lint: tidy ## tidy, clang-tidy, cppcheck
 	    2>/dev/null' clang-tidy
 	@cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --suppressions-list=tools/cppcheck.txt -j 2 \
 	    --enable=warning,performance,portability -I. $(DEFINES) pools kernels engine tools
+
+build/ashlar-bench: $(wildcard tools/bench*.[ch]) $(LIBRARY)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter tools/%.c,$^) $(LIBRARY) -ljpeg -lm
+
+.PHONY: bench
+bench: build/ashlar-bench ## build the load generator (build/ashlar-bench --help)
+
+# Fence 4: counts heap calls of a whole process; see tools/noheap.py.
+build/tools/interposer.so: tools/interposer.c pools/seal.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -fPIC -shared -o $@ $< -ldl
 
 .PHONY: clean
 clean: ## remove everything that was built
