@@ -37,6 +37,13 @@ $(BUILD)/%.o: %.c
 $(BUILD)/pools/%.o $(BUILD)/kernels/%.o $(BUILD)/engine/%.o: FENCE = $(if $(wildcard pools/no_heap.h),-include pools/no_heap.h)
 $(BUILD)/pools/domain_%.o: FENCE =
 
+# The architectures that are compiled in: a file of engine/model/arch/ each (engine/model/registry.c).
+ARCHS := $(basename $(notdir $(wildcard engine/model/arch/*.c)))
+$(BUILD)/model_list.h: $(wildcard engine/model/arch/*.c)
+	@mkdir -p $(@D)
+	@printf 'ARCH(%s)\n' $(ARCHS) > $@
+$(BUILD)/engine/model/registry.o: $(BUILD)/model_list.h
+
 # Kernel variants are chosen at run time; each file is compiled for its own instruction set.
 %_avx2.o: EXTRA = -mavx2 -mfma -mf16c
 %_avx512.o: EXTRA = -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma

@@ -45,6 +45,13 @@ enum {
     /* Model shapes that the tables and kernels are built for. */
     LAYERS_MAX = 128,
     HEAD_DIM_MAX = 256,
+    VISION_BLOCKS_MAX = 64,            /* a bit each in checkpoint.full_blocks */
+    VISION_PATCH_MAX = 32,             /* pixels a patch edge */
+    VISION_MERGE_MAX = 4,              /* patches a merged token's edge */
+    VISION_WINDOW_MAX = 1024,          /* pixels a window edge */
+    SHARDS_MAX = 256,                  /* safetensors files of one model */
+    PATH_BYTES_MAX = 4096,             /* a model folder and a file name in it */
+    IGNORED_TENSORS_MAX = 512,         /* tensors of a checkpoint that the reference ignores, too */
     EOS_IDS_MAX = 8,
     STAGE_BYTES = 32 * 1024 * 1024,    /* largest file that is read whole at start (tokenizer.json) */
 };

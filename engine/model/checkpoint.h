@@ -17,7 +17,6 @@ struct arch;
 
 enum {
     CHECKPOINT_DIMS = 40,          /* room for enum dim of engine/model/model.h */
-    CHECKPOINT_FULL_BLOCKS = 64,   /* vision blocks, at most */
 };
 
 /* Sampling values for requests that name none: generation_config.json, else the API's defaults. */
@@ -51,12 +50,15 @@ struct checkpoint {
 
     struct sampling_defaults sampling;
 
-    const char *chat_template;               /* text (not NUL-ended) in start-up memory, gone at ready; NULL: none */
+    const char *chat_template;               /* text (not NUL-ended), until checkpoint_close; NULL: none */
     size_t chat_template_bytes;
     const char *chat_template_file;          /* where it was: "chat_template.json", …; constant */
 
     uint32_t tensor_count;                   /* that the weight table asks for */
     uint64_t tensor_bytes;                   /* of them in bf16 files */
+
+    void *template_map;                      /* the file that chat_template lies in */
+    uint64_t template_map_bytes;
 };
 
 /* Where to read from. Strings outlive the checkpoint. */
@@ -69,5 +71,8 @@ struct checkpoint_source {
 /* Reads config.json, generation_config.json, preprocessor_config.json and the chat template. Refuses to start (code 4),
  * naming file and key, what it cannot serve. Start-up only: maps files. */
 void checkpoint_read(struct checkpoint *checkpoint, const struct checkpoint_source *source);
+
+/* Gives the chat template's file back: before ready. The rest stays. */
+void checkpoint_close(struct checkpoint *checkpoint);
 
 #endif
