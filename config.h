@@ -20,6 +20,11 @@ enum {
     JSON_DEPTH_MAX = 64,               /* nesting; a counter, not a call depth */
     JSON_NUMBER_BYTES_MAX = 256,       /* longest number literal */
 
+    /* Tokenizer. */
+    TOKEN_BYTES_MAX = 512,             /* bytes of one token */
+    VOCAB_TEXT_BYTES_MEAN = 16,        /* bytes a token that are planned (Qwen2: 6.4) */
+    ADDED_TOKENS_MAX = 256,            /* tokens beside the merged ones: <|im_start|> and so on */
+
     /* Chat requests. */
     MESSAGES_MAX = 1024,               /* messages a request */
     PARTS_MAX = 2048,                  /* content parts a request, all messages together */

@@ -1,8 +1,8 @@
 /* json: a pull parser over a buffer, strict as RFC 8259, without a tree and without recursion.
  *
- * Always true between calls: at <= length; everything before `at` is a valid beginning of a document; `depth` levels are
- * open and is_object tells each one's kind; `expected` is what the grammar allows next. A refusal is final. In place:
- * only bytes between the quotes of a string that was given out were written, never beyond where it ended.
+ * Always true between calls: at <= length; everything before `at` is a valid beginning of a document; `depth` levels
+ * are open and is_object tells each one's kind; `expected` is what the grammar allows next. A refusal is final. In
+ * place: only bytes between the quotes of a string that was given out were written, never beyond where it ended.
  */
 #include "engine/json.h"
 
@@ -88,13 +88,15 @@ static size_t plain_bytes(const char *s, size_t length)
             uint64_t word = pair[i];
             uint64_t quote = word ^ ones * '"';
             uint64_t slash = word ^ ones * '\\';
-            stop |= (word - ones * 0x20) | (quote - ones) | (slash - ones); /* with no top bit set, a borrow is a stop */
+            /* Where no byte has its top bit, a borrow means a stop. */
+            stop |= (word - ones * 0x20) | (quote - ones) | (slash - ones);
         }
         if ((stop & tops) != 0) {
             break;
         }
     }
-    while (at < length && (unsigned char)s[at] >= 0x20 && (unsigned char)s[at] < 0x80 && s[at] != '"' && s[at] != '\\') {
+    while (at < length && (unsigned char)s[at] >= 0x20 && (unsigned char)s[at] < 0x80 && s[at] != '"' &&
+           s[at] != '\\') {
         at++;
     }
     return at;

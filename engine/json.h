@@ -32,30 +32,30 @@ struct json_span {
 
 struct json_event {
     enum json_kind kind;
-    char *text;   /* KEY, STRING: valid UTF-8, unescaped (as it stands in the file for json_open_raw), NUL bytes possible;
-                     NUMBER: the literal; otherwise the first byte of the token */
+    char *text; /* KEY, STRING: valid UTF-8, unescaped (as it stands in the file for json_open_raw), NUL bytes possible;
+                   NUMBER: the literal; otherwise the first byte of the token */
     size_t bytes; /* length of `text` */
     size_t at;    /* offset of the token's first byte (of a string: its quote) */
 };
 
 struct json_reader {
     const char *bytes;
-    char *writable;     /* the same buffer, or NULL: strings are left as they stand */
+    char *writable; /* the same buffer, or NULL: strings are left as they stand */
     size_t length;
     size_t at;
-    uint32_t depth;     /* open objects and arrays */
-    uint8_t expected;   /* what may come next */
-    uint8_t last_kind;  /* of the event that json_next gave last */
-    size_t last_at;     /* its offset */
+    uint32_t depth;                                 /* open objects and arrays */
+    uint8_t expected;                               /* what may come next */
+    uint8_t last_kind;                              /* of the event that json_next gave last */
+    size_t last_at;                                 /* its offset */
     uint64_t is_object[(JSON_DEPTH_MAX + 63) / 64]; /* bit d: nesting level d is an object */
-    enum err err;       /* sticky */
-    const char *reason; /* of a refusal: a short constant phrase, for the message */
-    size_t error_at;    /* and the byte offset that it is about */
+    enum err err;                                   /* sticky */
+    const char *reason;                             /* of a refusal: a short constant phrase, for the message */
+    size_t error_at;                                /* and the byte offset that it is about */
 };
 
-/* Opens a reader over a document, or over the raw span of one value. json_open unescapes strings in place, so the buffer
- * is only good for one reading. json_open_raw never writes and gives strings still escaped (but validated). The buffer
- * stays the caller's and must outlive the reader and the events. */
+/* Opens a reader over a document, or over the raw span of one value. json_open unescapes strings in place, so the
+ * buffer is only good for one reading. json_open_raw never writes and gives strings still escaped (but validated). The
+ * buffer stays the caller's and must outlive the reader and the events. */
 void json_open(struct json_reader *reader, char *bytes, size_t length);
 void json_open_raw(struct json_reader *reader, const char *bytes, size_t length);
 

@@ -90,7 +90,8 @@ void json_out_key(struct json_out *out, const char *key)
 
 /* Finds the next piece of text[at ..) that stays together: a run of plain ASCII (*escape is empty), or one character,
  * as its escape. Returns the bytes of text it takes. */
-static size_t next_piece(const char *text, size_t bytes, size_t at, char escape[JSON_ESCAPE_BYTES_MAX], size_t *escape_bytes)
+static size_t next_piece(const char *text, size_t bytes, size_t at, char escape[JSON_ESCAPE_BYTES_MAX],
+                         size_t *escape_bytes)
 {
     static const char names[] = "btn\0fr"; /* of 08 .. 0D */
     static const char hex[] = "0123456789abcdef";

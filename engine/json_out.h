@@ -11,7 +11,7 @@
 struct json_out {
     char *bytes;
     size_t capacity;
-    size_t length;       /* bytes written; never over capacity */
+    size_t length; /* bytes written; never over capacity */
     uint32_t depth;
     bool has_overflowed; /* sticky: something did not fit; what is in the buffer is then not JSON */
     bool is_after_key;   /* a value must follow */
@@ -53,8 +53,8 @@ bool json_out_is_whole(const struct json_out *out);
 size_t json_escaped_bytes(const char *text, size_t bytes);
 
 /* Escapes as much of text[*at .. bytes) as fits into `out` (without quotes), whole characters only, and moves *at on.
- * Returns the bytes written: 0 if nothing is left or not even the next character fits (JSON_ESCAPE_BYTES_MAX always do).
- * So a long string passes through a small ring, and joined pieces equal the whole. */
+ * Returns the bytes written: 0 if nothing is left or not even the next character fits (JSON_ESCAPE_BYTES_MAX always
+ * do). So a long string passes through a small ring, and joined pieces equal the whole. */
 enum { JSON_ESCAPE_BYTES_MAX = 6 };
 size_t json_escape(const char *text, size_t bytes, size_t *at, char *out, size_t capacity);
 

@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 enum {
-    UTF8_BYTES_MAX = 4,              /* bytes of one code point */
-    UTF8_REPLACEMENT_BYTES = 3,      /* U+FFFD */
+    UTF8_BYTES_MAX = 4,         /* bytes of one code point */
+    UTF8_REPLACEMENT_BYTES = 3, /* U+FFFD */
     UTF8_CODE_MAX = 0x10ffff,
 };
 
@@ -16,8 +16,8 @@ enum {
 /* Looks at the code point at `bytes`, of which `length` bytes are there.
  *   > 0: valid; that many bytes, and *code is set.
  *     0: incomplete: all `length` bytes (perhaps none) are the beginning of a code point.
- *   < 0: invalid: minus the bytes that one U+FFFD stands for (the maximal subpart, as the Unicode standard and HF have it).
- * Overlong forms, surrogates and codes over U+10FFFF are invalid. */
+ *   < 0: invalid: minus the bytes that one U+FFFD stands for (the maximal subpart, as the Unicode standard and HF have
+ * it). Overlong forms, surrogates and codes over U+10FFFF are invalid. */
 int utf8_decode(const char *bytes, size_t length, uint32_t *code);
 
 /* Writes `code` (a scalar value) into `out` of UTF8_BYTES_MAX bytes; returns the bytes used. */

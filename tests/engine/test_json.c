@@ -101,7 +101,9 @@ static void strings_are_unescaped_in_place(void)
     static const struct json_span expected[] = {
         {"a\xc3\xa9\n/\\\"\xf0\x9f\x98\x80z", 12},
         {"\xef\xbf\xbdx", 4},
-        {"\xef\xbf\xbd\xef\xbf\xbd" "A", 7},
+        {"\xef\xbf\xbd\xef\xbf\xbd"
+         "A",
+         7},
         {"\0", 1},
     };
     struct json_reader reader;
@@ -233,7 +235,8 @@ static void a_number_has_a_longest_form(void)
 
 static void every_beginning_of_a_document_is_refused(void)
 {
-    static const char text[] = "{\"a\\u00e9\xc3\xa9\":[1,-0.5e+10,true,false,null,\"\\ud83d\\ude00\",[],{}], \"b\" : {\"c\":\"\"}}";
+    static const char text[] =
+        "{\"a\\u00e9\xc3\xa9\":[1,-0.5e+10,true,false,null,\"\\ud83d\\ude00\",[],{}], \"b\" : {\"c\":\"\"}}";
     unsigned int count;
     struct json_reader reader;
 

@@ -28,10 +28,10 @@ static void invalid_bytes_count_as_maximal_subparts(void)
         const char *bytes;
         int step;
     } cases[] = {
-        {"\x80", -1},          {"\xbf", -1},           {"\xc0\x80", -1},         {"\xc1\xbf", -1},
-        {"\xc2 ", -1},         {"\xe0\x80\x80", -1},   {"\xe0\xa0 ", -2},        {"\xed\xa0\x80", -1},
-        {"\xef\xbf ", -2},     {"\xf0\x80\x80", -1},   {"\xf0\x90\x80 ", -3},    {"\xf4\x90\x80\x80", -1},
-        {"\xf5\x80\x80", -1},  {"\xff", -1},           {"\xf1\x80\xc0", -2},     {"\xe1\x80", 0},
+        {"\x80", -1},         {"\xbf", -1},         {"\xc0\x80", -1},      {"\xc1\xbf", -1},
+        {"\xc2 ", -1},        {"\xe0\x80\x80", -1}, {"\xe0\xa0 ", -2},     {"\xed\xa0\x80", -1},
+        {"\xef\xbf ", -2},    {"\xf0\x80\x80", -1}, {"\xf0\x90\x80 ", -3}, {"\xf4\x90\x80\x80", -1},
+        {"\xf5\x80\x80", -1}, {"\xff", -1},         {"\xf1\x80\xc0", -2},  {"\xe1\x80", 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         uint32_t code;
