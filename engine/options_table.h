@@ -78,7 +78,7 @@ OPTION(device_memory, "--device-memory", BYTES, 0, 1048576, 1125899906842624, "B
        "plan for this much memory instead of what is free")
 OPTION(mem_fraction_static, "--mem-fraction-static", FRACTION, 0, 0.01, 1, "FRACTION", WORKS,
        "of the free memory that the plan may take; default 0.85, or 1 of --device-memory")
-OPTION(max_total_tokens, "--max-total-tokens", TOKENS, 0, 1, 4294967295, "TOKENS", WORKS, "KV cache, at most")
+OPTION(max_total_tokens, "--max-total-tokens", TOKENS, 0, 16, 4294967295, "TOKENS", WORKS, "KV cache, at most")
 OPTION(max_running_requests, "--max-running-requests", COUNT, 0, 1, 4096, "COUNT", WORKS,
        "computing at once; default 16 on a CPU, lowered until one context fits")
 OPTION(max_queued_requests, "--max-queued-requests", COUNT, 0, 0, 65536, "COUNT", WORKS,

@@ -50,9 +50,9 @@ enum budget_outcome budget_solve(const struct pool_sizes *sizes, const struct po
     }
     budget->fixed_bytes = budget_taken_bytes(&none, is_one_memory);
     budget->page_price_bytes = page_price(&none, &budget->plan, is_one_memory);
-    uint64_t least_bytes = budget_taken_bytes(&budget->plan, is_one_memory);
-    if (least_bytes > limit_bytes) {
-        budget->missing_bytes = least_bytes - limit_bytes;
+    budget->least_bytes = budget_taken_bytes(&budget->plan, is_one_memory);
+    if (budget->least_bytes > limit_bytes) {
+        budget->missing_bytes = budget->least_bytes - limit_bytes;
         return BUDGET_TOO_SMALL;
     }
 

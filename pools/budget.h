@@ -14,6 +14,7 @@ struct budget {
     uint64_t limit_bytes;      /* what may be taken */
     uint64_t fixed_bytes;      /* with no KV page */
     uint64_t page_price_bytes; /* of one more KV page, its records in other pools included */
+    uint64_t least_bytes;      /* of the smallest start: with least_pages */
     uint64_t missing_bytes;    /* BUDGET_TOO_SMALL: what the limit lacks */
     uint32_t least_pages;      /* one full context + 1 for /health_generate */
     uint32_t cap_pages;        /* more could never be used */

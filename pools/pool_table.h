@@ -3,7 +3,8 @@
  *     POOL(NAME, domain, element_bytes, count, when_empty)
  *
  * element_bytes and count may use `s` (struct pool_sizes: what the model and the records measure), `l` (struct
- * pool_limits: what the flags allow), KV_PAGES (the elastic count, as solved) and nothing else. A count is a sum, and
+ * pool_limits: what the flags allow), KV_PAGES (the elastic count, as solved; CACHED_KV_PAGES is the
+ * same with a prefix cache and 0 without) and nothing else. A count is a sum, and
  * every term names its holder. `when_empty` says what a refused get becomes; a pool that cannot run dry says why.
  * Included for: ids, names, the plan, carving, counters, /metrics, GET /server_info, the README's table.
  */
@@ -48,12 +49,12 @@ POOL(PAGE_LIST, HOST, l->context_pages * sizeof(uint32_t),
      "cannot: one for each running request")
 
 POOL(KV_META, HOST, s->kv_meta_bytes, KV_PAGES, "cannot: indexed by KV page")
-POOL(PREFIX, HOST, s->prefix_bytes, l->has_prefix_cache ? KV_PAGES : 0, "cannot: at most one for each KV page")
+POOL(PREFIX, HOST, s->prefix_bytes, CACHED_KV_PAGES, "cannot: at most one for each KV page")
 
 POOL(FEATURE, HOST, s->feature_bytes,
-     l->picture_pages == 0 ? 0
-                           : 2                              /* pictures in use */
-                                 + l->feature_cache_pages, /* a cached picture holds at least one page */
+     l->picture_workers            /* the picture being prefilled */
+         + l->picture_workers      /* the next one, being encoded */
+         + l->feature_cache_pages, /* a cached picture holds at least one page */
      "the least recent cached picture is evicted")
 
 POOL(BODY_SMALL, HOST, l->small_body_bytes,

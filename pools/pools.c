@@ -55,7 +55,8 @@ static void measure_row(enum pool pool, const struct pool_sizes *s, const struct
                         uint64_t *row_bytes, uint64_t *row_count)
 {
     switch (pool) {
-#define KV_PAGES kv_pages
+#define KV_PAGES        kv_pages
+#define CACHED_KV_PAGES (l->has_prefix_cache ? kv_pages : 0)
 #define POOL(name, domain, element_bytes, count, when_empty)                                                           \
     case POOL_##name:                                                                                                  \
         *row_bytes = (element_bytes);                                                                                  \
@@ -63,6 +64,7 @@ static void measure_row(enum pool pool, const struct pool_sizes *s, const struct
         break;
 #include "pools/pool_table.h"
 #undef KV_PAGES
+#undef CACHED_KV_PAGES
     case POOL_COUNT:
         assert(pool != POOL_COUNT);
         break;
