@@ -14,8 +14,8 @@
  * then the text is overwritten in part. */
 bool base64_decode_in_place(unsigned char *text, size_t text_bytes, size_t *decoded_bytes);
 
-/* The vector part of it: decodes whole groups of 32 characters from `text` to `out` (out <= text, 32 bytes written at each
- * group's 24) for as long as they are all of the alphabet. Returns how many characters it took. Needs AVX2. */
+/* The vector part of it: decodes whole groups of 32 characters from `text` to `out` (out <= text, 32 bytes written
+ * at each group's 24) for as long as they are all of the alphabet. Returns how many characters it took. Needs AVX2. */
 size_t base64_decode_groups_avx2(const unsigned char *text, size_t text_bytes, unsigned char *out);
 
 #endif

@@ -20,8 +20,8 @@ static inline __m256i both(__m256i mask, char value)
 size_t base64_decode_groups_avx2(const unsigned char *text, size_t text_bytes, unsigned char *out)
 {
     /* Four 24-bit numbers, each in 32 bits with its low byte first -> 12 bytes in the order of the text. */
-    const __m256i order = _mm256_setr_epi8(2, 1, 0, 6, 5, 4, 10, 9, 8, 14, 13, 12, -1, -1, -1, -1, 2, 1, 0, 6, 5, 4, 10, 9,
-                                           8, 14, 13, 12, -1, -1, -1, -1);
+    const __m256i order = _mm256_setr_epi8(2, 1, 0, 6, 5, 4, 10, 9, 8, 14, 13, 12, -1, -1, -1, -1, 2, 1, 0, 6, 5, 4, 10,
+                                           9, 8, 14, 13, 12, -1, -1, -1, -1);
     const __m256i join = _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 7, 7);
     size_t read = 0;
 
@@ -35,9 +35,9 @@ size_t base64_decode_groups_avx2(const unsigned char *text, size_t text_bytes, u
         if (_mm256_movemask_epi8(is_digit) != -1) {
             break;
         }
-        __m256i shift = _mm256_or_si256(
-            _mm256_or_si256(_mm256_or_si256(both(is_upper, -'A'), both(is_lower, 26 - 'a')), both(is_decimal, 52 - '0')),
-            _mm256_or_si256(both(is_plus, 62 - '+'), both(is_slash, 63 - '/')));
+        __m256i shift = _mm256_or_si256(_mm256_or_si256(_mm256_or_si256(both(is_upper, -'A'), both(is_lower, 26 - 'a')),
+                                                        both(is_decimal, 52 - '0')),
+                                        _mm256_or_si256(both(is_plus, 62 - '+'), both(is_slash, 63 - '/')));
         __m256i values = _mm256_add_epi8(digits, shift);
         __m256i pairs = _mm256_maddubs_epi16(values, _mm256_set1_epi16(0x0140)); /* first * 64 + second */
         __m256i quads = _mm256_madd_epi16(pairs, _mm256_set1_epi32(0x00011000)); /* first * 4096 + second */

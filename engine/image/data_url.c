@@ -86,9 +86,9 @@ enum err data_url_decode(unsigned char *url, size_t url_bytes, struct file_span 
         return decode_base64(url, url_bytes, file, reason);
     }
     if (begins_with(url, url_bytes, "http://") || begins_with(url, url_bytes, "https://")) {
-        *reason = "this server fetches no URLs; send the picture itself: \"data:image/jpeg;base64,\" and the file in base64";
+        *reason = "this server fetches no URLs; send \"data:image/jpeg;base64,\" (or image/png) and the file in base64";
     } else if (begins_with(url, url_bytes, "file:")) {
-        *reason = "this server opens no files; send the picture itself: \"data:image/jpeg;base64,\" and the file in base64";
+        *reason = "this server opens no files; send \"data:image/jpeg;base64,\" (or image/png) and the file in base64";
     } else {
         *reason = "not a picture: send \"data:image/jpeg;base64,\" (or image/png) and the file in base64";
     }

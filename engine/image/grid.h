@@ -25,8 +25,9 @@ struct image_grid {
     uint32_t token_count;    /* grid_w * grid_h / merge^2 */
 };
 
-/* smart_resize of the published processor (spec-qwen-vl.md section 2: double arithmetic, ties to even) for an upright
- * picture of width x height source pixels. ERR_BAD_IMAGE with a constant text in *reason above an aspect ratio of 200. */
+/* smart_resize of the published processor (spec-qwen-vl.md section 2: double arithmetic, ties to even) for an
+ * upright picture of width x height source pixels. ERR_BAD_IMAGE with a constant text in *reason above an aspect
+ * ratio of 200. */
 enum err grid_fit(uint32_t width, uint32_t height, const struct image_rules *rules, struct image_grid *grid,
                   const char **reason) ERR_CHECKED;
 

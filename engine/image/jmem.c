@@ -1,7 +1,8 @@
 /* jmem: the memory of one picture's decoding.
  *
- * Always true between calls: what was taken lies in [0, used_bytes), in the order in which it was taken; nothing is given
- * back one by one. libjpeg's own pools take large pieces and give all back at the end, so nothing is lost by that.
+ * Always true between calls: what was taken lies in [0, used_bytes), in the order in which it was taken; nothing is
+ * given back one by one. libjpeg's own pools take large pieces and give all back at the end, so nothing is lost by
+ * that.
  */
 #include "engine/image/jmem.h"
 
@@ -40,8 +41,8 @@ void jmem_serve(struct jmem *region)
     served = region;
 }
 
-/* The back end of libjpeg's memory manager. Debian installs no header for it; the prototypes are jmemsys.h's as documented
- * in libjpeg's description of its system-dependent part. They replace the library's own by their names. */
+/* The back end of libjpeg's memory manager. Debian installs no header for it; the prototypes are jmemsys.h's as
+ * documented in libjpeg's description of its system-dependent part. They replace the library's own by their names. */
 void *jpeg_get_small(j_common_ptr cinfo, size_t bytes);
 void jpeg_free_small(j_common_ptr cinfo, void *object, size_t bytes);
 void *jpeg_get_large(j_common_ptr cinfo, size_t bytes);
@@ -75,8 +76,8 @@ void jpeg_free_large(j_common_ptr cinfo, void *object, size_t bytes)
     jpeg_free_small(cinfo, object, bytes);
 }
 
-/* "All of it": the manager then never asks for a backing store; what does not fit fails in jpeg_get_large. (For a picture
- * that is smaller than one access to it, min_bytes is above max_bytes.) */
+/* "All of it": the manager then never asks for a backing store; what does not fit fails in jpeg_get_large. (For a
+ * picture that is smaller than one access to it, min_bytes is above max_bytes.) */
 size_t jpeg_mem_available(j_common_ptr cinfo, size_t min_bytes, size_t max_bytes, size_t taken_bytes)
 {
     (void)cinfo;

@@ -21,7 +21,8 @@ void jmem_open(struct jmem *region, unsigned char *base, size_t bytes);
 /* Takes `bytes` from the region, aligned to JMEM_ALIGNMENT, with unspecified contents. NULL when they do not fit. */
 void *jmem_take(struct jmem *region, size_t bytes);
 
-/* The region that libjpeg's memory manager takes from in this thread; NULL ends that. One decoding at a time a thread. */
+/* The region that libjpeg's memory manager takes from in this thread; NULL ends that. One decoding at a time a
+ * thread. */
 void jmem_serve(struct jmem *region);
 
 #endif

@@ -161,8 +161,7 @@ static void decode(struct decoding *decoding)
     cinfo->progress = &decoding->progress;
     (void)jpeg_read_header(cinfo, TRUE);
     if (cinfo->image_width != decoding->header->stored_width ||
-        cinfo->image_height != decoding->header->stored_height ||
-        cinfo->num_components != decoding->header->channels) {
+        cinfo->image_height != decoding->header->stored_height || cinfo->num_components != decoding->header->channels) {
         leave(decoding, ERR_BAD_IMAGE, "broken JPEG header (two frames)");
     }
     cinfo->out_color_space = cinfo->num_components == 4 ? JCS_CMYK : JCS_RGB;

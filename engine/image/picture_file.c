@@ -1,14 +1,15 @@
 /* picture_file: a JPEG or PNG file becomes resized RGB pixels, in memory that was planned.
  *
  * What `work` must hold, with P pixels, longest edge E (sniff_edge_max), n <= P pixels of the picture at hand:
- * - JPEG: coefficients (sniff_coefficient_bytes_max), or none; sample rows of at most 4 components, 40 rows each with the
- *   largest sampling, so 160 E; one CMYK row 4 E; the library's records, below 200 KiB.
- * - PNG: 4 n for interlaced RGBA, else 4 E; two rows of 8 bytes a pixel, 16 E; records and zlib's window, below 100 KiB.
+ * - JPEG: coefficients (sniff_coefficient_bytes_max), or none; sample rows of at most 4 components, 40 rows each with
+ *   the largest sampling, so 160 E; one CMYK row 4 E; the library's records, below 200 KiB.
+ * - PNG: 4 n for interlaced RGBA, else 4 E; two rows of 8 bytes a pixel, 16 E; records and zlib's window, below 100
+ * KiB.
  * - then, the decoder's memory being free again: the upright picture 3 n, and resize_work_bytes: tables of 16 bytes an
- *   input sample and up to 44 an output sample of both axes, and rows between the passes. The rows are at most
- *   3 width (4 source_height / height + 12), with height at least 28: below 3 n / 7 + 36 width + 6 source_height, or less
- *   than 12 rows when the picture grows.
- * So coefficients + 192 E + 256 W + 1 MiB is enough for each, W being the longest resized edge.
+ *   input sample and up to 44 an output sample of both axes, and the rows between the passes: at most
+ *   3 width (4 source_height / height + 12) bytes, height being at least 28: below 3 n / 7 + 36 width + 6
+ * source_height; or less than 12 rows when the picture grows. So coefficients + 192 E + 256 W + 1 MiB is enough for
+ * each, W being the longest resized edge.
  */
 #include "engine/image/picture_file.h"
 

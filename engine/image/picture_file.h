@@ -1,4 +1,4 @@
-/* picture_file: a JPEG or PNG file becomes resized RGB pixels, in memory that was planned: the whole way of one picture.
+/* picture_file: a JPEG or PNG file becomes resized RGB pixels, in planned memory: the whole way of one picture.
  *
  * One call decodes one picture with two regions of its worker; between calls the regions hold nothing of value.
  */
@@ -15,10 +15,10 @@
 
 /* Two regions a picture worker, aligned to 64, populated. */
 struct picture_regions {
-    unsigned char *rgb; /* the decoded picture */
-    size_t rgb_bytes;   /* >= picture_file_rgb_bytes() */
-    unsigned char *work; /* the decoders' own memory; then the upright picture, coefficient tables, rows between the passes */
-    size_t work_bytes;  /* >= picture_file_work_bytes() */
+    unsigned char *rgb;  /* the decoded picture */
+    size_t rgb_bytes;    /* >= picture_file_rgb_bytes() */
+    unsigned char *work; /* the decoder's memory; then the upright picture, tables, rows between the passes */
+    size_t work_bytes;   /* >= picture_file_work_bytes() */
 };
 
 struct picture_source {

@@ -1,7 +1,7 @@
 /* resize: bicubic resampling of packed 8-bit RGB: tables, the order of rows, and the plain path.
  *
- * Rows between the passes live in a ring: row r of the source, once narrowed, lies in slot r % slot_count until the last
- * output row that needs it is written. So the passes share the cache and a picture's height costs no memory.
+ * Rows between the passes live in a ring: row r of the source, once narrowed, lies in slot r % slot_count until the
+ * last output row that needs it is written. So the passes share the cache and a picture's height costs no memory.
  */
 #include "engine/image/resize.h"
 
@@ -193,12 +193,12 @@ struct resizing {
     const unsigned char *source;
     size_t source_row_bytes;
     uint32_t source_height;
-    size_t row_bytes;           /* of the output */
-    struct resize_axis across;  /* out_count 0: the width stays */
+    size_t row_bytes;          /* of the output */
+    struct resize_axis across; /* out_count 0: the width stays */
     unsigned char *ring;
     size_t ring_row_bytes;
     uint32_t ring_slots;
-    uint32_t next_row;          /* first source row that is not in the ring yet */
+    uint32_t next_row; /* first source row that is not in the ring yet */
 };
 
 /* Narrows RESIZE_ROWS source rows from `row` on; `outs` are the places of those that exist. */

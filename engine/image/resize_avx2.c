@@ -1,7 +1,7 @@
 /* resize_avx2: the two passes of resize with 256-bit vectors.
  *
- * A weight does not fit the 16 bits of a multiply-add, so it is split: weight = high * 2^14 + low, 0 <= low < 2^14. Both
- * sums and their combination wrap modulo 2^32, and the true sum fits 32 bits: the result is exact.
+ * A weight does not fit the 16 bits of a multiply-add, so it is split: weight = high * 2^14 + low, 0 <= low < 2^14.
+ * Both sums and their combination wrap modulo 2^32, and the true sum fits 32 bits: the result is exact.
  */
 #include "engine/image/resize.h"
 
@@ -35,7 +35,8 @@ static inline void store_pixel(unsigned char *out, __m256i low, __m256i high, si
 static inline void horizontal_pixel(const unsigned char *const *sources, unsigned char *const *outs,
                                     const struct resize_axis *axis, uint32_t i, size_t store_bytes)
 {
-    /* Of four pixels RGBRGBRGBRGB: pairs R0R1 G0G1 B0B1 in the low half, R2R3 G2G3 B2B3 in the high half, 16 bits each. */
+    /* Of four pixels RGBRGBRGBRGB: pairs R0R1 G0G1 B0B1 in the low half, R2R3 G2G3 B2B3 in the high half, 16 bits
+     * each. */
     const __m256i spread = _mm256_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1, 6, -1, 9, -1, 7,
                                             -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1);
     const __m256i low_pick = _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1);

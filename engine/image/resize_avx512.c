@@ -23,9 +23,9 @@ static inline void store_pixel(unsigned char *out, __m256i low, __m256i high, si
 static inline void horizontal_pixel(const unsigned char *const *sources, unsigned char *const *outs,
                                     const struct resize_axis *axis, uint32_t i, size_t store_bytes)
 {
-    const __m512i spread = _mm512_broadcast_i64x4(
-        _mm256_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1, 6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11,
-                         -1, -1, -1, -1, -1));
+    const __m512i spread =
+        _mm512_broadcast_i64x4(_mm256_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1, 6, -1, 9, -1,
+                                                7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1));
     const __m512i low_pick = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1);
     const __m512i high_pick = _mm512_setr_epi32(2, 2, 2, 2, 3, 3, 3, 3, 2, 2, 2, 2, 3, 3, 3, 3);
     const int32_t *weights = axis->weights + (size_t)i * axis->tap_stride;
@@ -71,7 +71,8 @@ static inline __m256i finish(__m512i low, __m512i high)
 {
     __m512i sum = _mm512_add_epi32(low, _mm512_slli_epi32(high, RESIZE_SPLIT_BITS));
 
-    sum = _mm512_srai_epi32(_mm512_add_epi32(sum, _mm512_set1_epi32(1 << (RESIZE_WEIGHT_BITS - 1))), RESIZE_WEIGHT_BITS);
+    sum =
+        _mm512_srai_epi32(_mm512_add_epi32(sum, _mm512_set1_epi32(1 << (RESIZE_WEIGHT_BITS - 1))), RESIZE_WEIGHT_BITS);
     return _mm512_cvtepi32_epi16(sum); /* fits: |sum| < 2^9 */
 }
 

@@ -1,7 +1,7 @@
 /* sniff: what a picture file's header says, without decoding it.
  *
- * A cursor only moves forward and never past the file's end: each step reads a marker or a chunk whose length was checked
- * against what is left.
+ * A cursor only moves forward and never past the file's end: each step reads a marker or a chunk whose length was
+ * checked against what is left.
  */
 #include "engine/image/sniff.h"
 
@@ -188,8 +188,8 @@ static enum err read_jpeg(const unsigned char *file, size_t file_bytes, struct i
 
     header->format = IMAGE_JPEG;
     for (;;) {
-        while (at < file_bytes && (file[at] != 0xFF || at + 1 >= file_bytes || file[at + 1] == 0xFF ||
-                                   file[at + 1] == 0)) {
+        while (at < file_bytes &&
+               (file[at] != 0xFF || at + 1 >= file_bytes || file[at + 1] == 0xFF || file[at + 1] == 0)) {
             at++;
         }
         if (at >= file_bytes) {
@@ -280,8 +280,7 @@ static void find_png_exif(const unsigned char *file, size_t file_bytes, struct i
     }
 }
 
-static enum err read_png(const unsigned char *file, size_t file_bytes, struct image_header *header,
-                         const char **reason)
+static enum err read_png(const unsigned char *file, size_t file_bytes, struct image_header *header, const char **reason)
 {
     const unsigned char *ihdr = file + PNG_SIGNATURE_BYTES;
 
