@@ -616,6 +616,10 @@ static void test_path_of(const char *path, char test[NAME_BYTES * 2])
         is_under(path, "engine/") && strchr(path + strlen("engine/"), '/') != NULL ? path + strlen("engine/") : path;
 
     stem_of(path, stem);
+    char *variant = strstr(stem, "_avx"); /* x_avx2.c is a path of x.c: test_x runs both */
+    if (variant != NULL) {
+        *variant = '\0';
+    }
     snprintf(test, NAME_BYTES * 2, "tests/%.*s/test_%.90s.c", (int)strcspn(from, "/"), from, stem);
 }
 
