@@ -219,23 +219,49 @@ static enum err read_string(struct json_reader *reader, struct json_event *event
     return ERR_OK;
 }
 
+size_t json_unescape_some(const char *text, size_t bytes, size_t *at, char *out, size_t capacity)
+{
+    size_t end = 0;
+    assert(*at <= bytes && capacity >= UTF8_BYTES_MAX);
+    while (*at < bytes && end < capacity) {
+        const char *rest = text + *at;
+        size_t left = bytes - *at;
+        const char *slash = memchr(rest, '\\', left);
+        size_t run = slash == NULL ? left : (size_t)(slash - rest);
+        if (run > capacity - end) {
+            for (run = capacity - end; run > 0 && ((unsigned char)rest[run] & 0xc0) == 0x80;) {
+                run--; /* no half characters */
+            }
+            left = run;
+        }
+        memmove(out + end, rest, run);
+        end += run;
+        *at += run;
+        if (left > run) {
+            char utf8[UTF8_BYTES_MAX];
+            uint32_t code;
+            size_t taken = read_escape(slash, left - run, &code);
+            size_t put = (size_t)utf8_encode(code, utf8);
+            assert(taken > 0);
+            if (put > capacity - end) {
+                break;
+            }
+            memcpy(out + end, utf8, put);
+            end += put;
+            *at += taken;
+        } else if (run == 0) {
+            break;
+        }
+    }
+    return end;
+}
+
 size_t json_unescape(const char *text, size_t bytes, char *out)
 {
     size_t at = 0;
     size_t end = 0;
     while (at < bytes) {
-        const char *slash = memchr(text + at, '\\', bytes - at);
-        size_t run = slash == NULL ? bytes - at : (size_t)(slash - (text + at));
-        memmove(out + end, text + at, run);
-        at += run;
-        end += run;
-        if (slash != NULL) {
-            uint32_t code;
-            size_t taken = read_escape(text + at, bytes - at, &code);
-            assert(taken > 0);
-            at += taken;
-            end += (size_t)utf8_encode(code, out + end);
-        }
+        end += json_unescape_some(text, bytes, &at, out + end, bytes - end + UTF8_BYTES_MAX);
     }
     assert(end <= bytes);
     return end;

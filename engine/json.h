@@ -84,8 +84,12 @@ bool json_number_i64(const char *literal, size_t bytes, int64_t *value);
  * never leaves. */
 bool json_number_f64(const char *literal, size_t bytes, double *value);
 
-/* Unescapes the text of a string that a raw reader gave (so it is valid). `out` has room for `bytes` bytes, and may be
- * `text` itself. Returns the bytes written. */
+/* Unescapes the text of a string that a raw reader gave (so it is valid), from *at on, as much as fits into `out` (4
+ * bytes always take a character), and moves *at on. Returns the bytes written; 0: nothing is left. */
+size_t json_unescape_some(const char *text, size_t bytes, size_t *at, char *out, size_t capacity);
+
+/* The same for the whole text: `out` has room for `bytes` bytes, and may be `text` itself. Returns the bytes written.
+ */
 size_t json_unescape(const char *text, size_t bytes, char *out);
 
 #endif

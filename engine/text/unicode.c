@@ -94,6 +94,20 @@ enum unicode_class unicode_class(uint32_t code)
     return UNICODE_OTHER;
 }
 
+bool unicode_is_printable(uint32_t code)
+{
+    assert(code <= UTF8_CODE_MAX);
+    utf8proc_category_t category = (utf8proc_category_t)utf8proc_get_property((utf8proc_int32_t)code)->category;
+    bool is_hidden = category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF ||
+                     category == UTF8PROC_CATEGORY_CS || category == UTF8PROC_CATEGORY_CO ||
+                     category == UTF8PROC_CATEGORY_ZS || category == UTF8PROC_CATEGORY_ZL ||
+                     category == UTF8PROC_CATEGORY_ZP;
+    if (category == UTF8PROC_CATEGORY_CN) {
+        return unicode_class(code) != UNICODE_OTHER;
+    }
+    return code == ' ' || !is_hidden;
+}
+
 /* NFC. A run is a starter with all that may combine with it: it ends before the next code point that combines with
  * nothing before it. Runs are independent of each other. */
 

@@ -12,6 +12,10 @@ enum unicode_class { UNICODE_OTHER, UNICODE_LETTER, UNICODE_NUMBER, UNICODE_SPAC
 /* Class of a code point (of any value up to 10FFFF), as in Unicode 16. */
 enum unicode_class unicode_class(uint32_t code);
 
+/* True for what Python's repr prints as it is: no control, format, private or unassigned code point, and no white space
+ * but the blank. */
+bool unicode_is_printable(uint32_t code);
+
 /* Length of a beginning of `text` (valid UTF-8) that is in NFC and whose NFC does not depend on what follows. Equal to
  * `bytes` for nearly all real text, at the cost of one scan. */
 size_t unicode_nfc_prefix(const char *text, size_t bytes);

@@ -63,7 +63,7 @@ static const struct pipeline_row pipeline[] = {
 
 enum {
     PIPELINE_ROWS = sizeof pipeline / sizeof pipeline[0],
-    PATH_BYTES_MAX = 128,
+    ROW_PATH_BYTES_MAX = 128,
 };
 
 _Static_assert(PIPELINE_ROWS <= 64, "seen_rows has a bit for each row");
@@ -317,7 +317,7 @@ static bool check_row(struct loader *loader, const char *path, const struct json
 
 /* A path that grows and shrinks as values nest. */
 struct walk {
-    char path[PATH_BYTES_MAX];
+    char path[ROW_PATH_BYTES_MAX];
     size_t length;                      /* of the path of the innermost open level */
     size_t lengths[JSON_DEPTH_MAX + 1]; /* of those outside it */
     uint32_t index[JSON_DEPTH_MAX + 1]; /* next item, if the level is an array */
@@ -327,7 +327,7 @@ struct walk {
 
 static void walk_name(struct walk *walk, const char *name, size_t bytes)
 {
-    (void)snprintf(walk->path + walk->length, PATH_BYTES_MAX - walk->length, ".%.*s", bytes > 64 ? 64 : (int)bytes,
+    (void)snprintf(walk->path + walk->length, ROW_PATH_BYTES_MAX - walk->length, ".%.*s", bytes > 64 ? 64 : (int)bytes,
                    name);
 }
 
@@ -335,7 +335,7 @@ static void walk_name(struct walk *walk, const char *name, size_t bytes)
 static bool check_value(struct loader *loader, const char *name)
 {
     struct walk walk = {.depth = 0};
-    (void)snprintf(walk.path, PATH_BYTES_MAX, "%s", name);
+    (void)snprintf(walk.path, ROW_PATH_BYTES_MAX, "%s", name);
 
     do {
         struct json_event event;
@@ -398,7 +398,7 @@ static bool read_model(struct loader *loader, struct json_span *vocab, struct js
         return false;
     }
     while (json_next(&loader->reader, &key) == ERR_OK && key.kind == JSON_KEY) {
-        char path[PATH_BYTES_MAX];
+        char path[ROW_PATH_BYTES_MAX];
         struct json_span *span = json_event_is(&key, "vocab") ? vocab : json_event_is(&key, "merges") ? merges : NULL;
         (void)snprintf(path, sizeof path, "model.%.*s", key.bytes > 64 ? 64 : (int)key.bytes, key.text);
         if (span != NULL ? json_skip_raw(&loader->reader, span) != ERR_OK : !check_value(loader, path)) {
