@@ -2,8 +2,11 @@
 # Every .c of pools/ kernels/ engine/ is in the program, every tests/*/test_*.c is a test: adding a file needs no edit.
 
 VARIANT ?= release
-CC      ?= gcc
+ifeq ($(origin CC),default)
+CC      := gcc
+endif
 BUILD   := build/$(VARIANT)
+PROGRAM := $(if $(filter release,$(VARIANT)),build,$(BUILD))/ashlar
 
 SOURCES := $(wildcard pools/*.c kernels/*.c kernels/*/*.c engine/*.c engine/*/*.c engine/*/*/*.c)
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o)
@@ -20,9 +23,9 @@ LDFLAGS  := -pthread $(SANITIZE)
 LDLIBS   := -ljpeg -lpng16 -lz -lnettle -lutf8proc -lm
 
 .PHONY: all
-all: build/ashlar ## build the server
+all: $(PROGRAM) ## build the server
 
-build/ashlar: $(MAIN) $(LIBRARY)
+$(PROGRAM): $(MAIN) $(LIBRARY)
 	$(CC) $(LDFLAGS) -o $@ $(MAIN) $(LIBRARY) $(LDLIBS)
 
 $(LIBRARY): $(filter-out $(MAIN),$(OBJECTS))
@@ -63,6 +66,25 @@ demo: ## install, build, start the demo model, ask three questions about picture
 test-c: $(TESTS)
 	@tests/run.sh $(TESTS)
 
+# Whole-server tests are Python; one of them uses the official client, so they run in an environment of their own.
+SERVER_TESTS := $(wildcard tests/server/test_*.py)
+PYTHON       := build/venv/bin/python
+
+$(PYTHON):
+	@python3 -m venv build/venv
+	@build/venv/bin/pip install --quiet openai
+
+.PHONY: test-server
+test-server: $(PROGRAM) $(PYTHON) ## run the whole-server tests alone
+	@PYTHON=$(PYTHON) ASHLAR=$(PROGRAM) tests/run.sh $(SERVER_TESTS)
+
+.PHONY: test
+test: ## install what tests need, build, run the whole quick suite
+	@tools/packages.sh test
+	@$(MAKE) --no-print-directory -j2 $(PROGRAM) $(TESTS) $(PYTHON) build/tools/interposer.so build/tools/tidy
+	@$(MAKE) --no-print-directory tidy symcheck
+	@PYTHON=$(PYTHON) tests/run.sh $(TESTS) $(SERVER_TESTS) tools/noheap.py
+
 # Lint: our own linter first (fast, and it explains itself), then clang-tidy and cppcheck; warnings are errors.
 LINTED := $(SOURCES) $(wildcard tests/*.c tests/*/*.c tools/*.c)
 
@@ -82,16 +104,57 @@ lint: tidy ## tidy, clang-tidy, cppcheck
 	@cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --suppressions-list=tools/cppcheck.txt -j 2 \
 	    --enable=warning,performance,portability -I. $(DEFINES) pools kernels engine tools
 
+# Fence 2.
+.PHONY: symcheck
+symcheck: $(LIBRARY) $(MAIN) ## check the symbols of every object (who may obtain memory, who exports what)
+	@tools/symcheck.sh $(BUILD)
+
+# Fence 4.
+build/tools/interposer.so: tools/interposer.c pools/seal.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -fPIC -shared -o $@ $< -ldl
+
+.PHONY: noheap
+noheap: $(PROGRAM) build/tools/interposer.so ## a real server, 300 requests: no heap, brk, mmap call from ready to SIGTERM
+	@python3 tools/noheap.py
+
 build/ashlar-bench: $(wildcard tools/bench*.[ch]) $(LIBRARY)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter tools/%.c,$^) $(LIBRARY) -ljpeg -lm
 
 .PHONY: bench
 bench: build/ashlar-bench ## build the load generator (build/ashlar-bench --help)
 
-# Fence 4: counts heap calls of a whole process; see tools/noheap.py.
-build/tools/interposer.so: tools/interposer.c pools/seal.h
+.PHONY: bench-seed
+bench-seed: $(PROGRAM) build/ashlar-bench ## the seed's workload on two models, with the verdict on memory
+	@python3 tools/bench_seed.py
+
+# Sanitizers: the C suite, then a short load on the whole server.
+.PHONY: asan ubsan tsan
+asan ubsan tsan: ## the suite and a short load under a sanitizer
+	@$(MAKE) --no-print-directory VARIANT=$@ SANITIZE="$(SANITIZE_$@)" sanitized
+SANITIZE_asan  := -fsanitize=address
+SANITIZE_ubsan := -fsanitize=undefined,float-cast-overflow -fno-sanitize-recover=all
+SANITIZE_tsan  := -fsanitize=thread
+
+.PHONY: sanitized
+sanitized: $(PROGRAM) $(TESTS)
+	@tests/run.sh $(TESTS)
+	@ASHLAR=$(PROGRAM) python3 tests/server/mixture.py
+
+# Fuzzing: clang's libFuzzer over the parsers, FUZZ_SECONDS each, corpora from tests/data.
+FUZZ_SECONDS ?= 30
+FUZZERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
+
+.PHONY: fuzz fuzzers
+fuzz: ## fuzz every parser for FUZZ_SECONDS (30) each
+	@$(MAKE) --no-print-directory VARIANT=fuzz CC=clang SANITIZE="-fsanitize=fuzzer-no-link,address,undefined" fuzzers
+	@tests/fuzz/run.sh $(FUZZ_SECONDS) $(FUZZERS:$(BUILD)/%=build/fuzz/%)
+
+fuzzers: $(FUZZERS)
+
+$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(LIBRARY)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -fPIC -shared -o $@ $< -ldl
+	$(CC) $(CFLAGS) -Wno-missing-prototypes $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(LIBRARY) $(LDLIBS)
 
 .PHONY: clean
 clean: ## remove everything that was built
@@ -99,7 +162,7 @@ clean: ## remove everything that was built
 
 .PHONY: help
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
+	@grep -hE '^[a-z -]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 .SECONDARY:
 -include $(OBJECTS:.o=.d) $(TESTS:=.d)

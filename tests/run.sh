@@ -1,9 +1,13 @@
 #!/bin/sh
-# Runs test programs one after the other and closes with the sum of their `N passed, N failed` lines.
+# Runs test programs one after the other and closes with the sum of their `N passed, N failed` lines. Programs in Python
+# run under $PYTHON.
 passed=0 failed=0 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
 for test in "$@"; do
-    "$test" >"$out"
+    case "$test" in
+    *.py) "${PYTHON:-python3}" "$test" >"$out" ;;
+    *) "$test" >"$out" ;;
+    esac
     status=$?
     cat "$out"
     line=$(grep -E '[0-9]+ passed, [0-9]+ failed' "$out" | tail -n 1)
