@@ -1,15 +1,15 @@
 /* picture_file: a JPEG or PNG file becomes resized RGB pixels, in memory that was planned.
  *
- * What `work` must hold, with P pixels, longest edge E (sniff_edge_max), n <= P pixels of the picture at hand:
+ * What `work` must hold at once, with P pixels and longest edge E (sniff_edge_max) at most, n and e those of the
+ * picture at hand, W the longest edge that it can be resized to. While decoding:
  * - JPEG: coefficients (sniff_coefficient_bytes_max), or none; sample rows of at most 4 components, 40 rows each with
- *   the largest sampling, so 160 E; one CMYK row 4 E; the library's records, below 200 KiB.
- * - PNG: 4 n for interlaced RGBA, else 4 E; two rows of 8 bytes a pixel, 16 E; records and zlib's window, below 100
- * KiB.
- * - then, the decoder's memory being free again: the upright picture 3 n, and resize_work_bytes: tables of 16 bytes an
- *   input sample and up to 44 an output sample of both axes, and the rows between the passes: at most
- *   3 width (4 source_height / height + 12) bytes, height being at least 28: below 3 n / 7 + 36 width + 6
- * source_height; or less than 12 rows when the picture grows. So coefficients + 192 E + 256 W + 1 MiB is enough for
- * each, W being the longest resized edge.
+ *   the largest sampling, so 160 e; one CMYK row 4 e; the library's records, below 200 KiB.
+ * - PNG: 4 n for interlaced RGBA, else 4 e; two rows of 8 bytes a pixel, 16 e; records and zlib's window: 100 KiB.
+ *
+ * After that, the decoder's memory being free again: the upright picture, 3 n, and resize_work_bytes():
+ * - tables: 16 bytes an input sample and up to 44 an output sample, both axes: 32 e + 88 W.
+ * - rows between the passes: at most 3 width (4 source_height / height + 12) bytes, height being at least 28: below
+ *   3 n / 7 + 36 W + 6 e; when the picture grows, less than 12 rows.
  */
 #include "engine/image/picture_file.h"
 
@@ -27,7 +27,12 @@
 
 #include <nettle/sha2.h>
 
-enum { CHANNELS = 3, ROW_BYTES_PER_EDGE = 192, TABLE_BYTES_PER_EDGE = 256, RECORD_BYTES = 1024 * 1024 };
+enum {
+    CHANNELS = 3,
+    SOURCE_EDGE_BYTES = 192,  /* bytes for each pixel of E: the larger of 180 (decoders) and 38 (resizing) */
+    RESIZED_EDGE_BYTES = 128, /* bytes for each pixel of W: 124, resizing */
+    RECORD_BYTES = 1024 * 1024,
+};
 
 static_assert((int)SHA256_DIGEST_SIZE == 32, "the digest's size in the interface");
 
@@ -40,10 +45,11 @@ size_t picture_file_rgb_bytes(uint64_t max_source_pixels)
 size_t picture_file_work_bytes(uint64_t max_source_pixels, const struct image_rules *rules)
 {
     size_t resized_edge = (size_t)sqrt(GRID_RATIO_MAX * (double)grid_pixels_max(rules)) + 1;
-    size_t bytes = (size_t)sniff_coefficient_bytes_max(max_source_pixels);
+    size_t decoding = (size_t)sniff_coefficient_bytes_max(max_source_pixels);
+    size_t resizing = (size_t)max_source_pixels / 2 * 7 + RESIZED_EDGE_BYTES * resized_edge;
+    size_t bytes = (decoding > resizing ? decoding : resizing) + RECORD_BYTES;
 
-    bytes += (size_t)ROW_BYTES_PER_EDGE * sniff_edge_max(max_source_pixels);
-    bytes += TABLE_BYTES_PER_EDGE * resized_edge + RECORD_BYTES;
+    bytes += (size_t)SOURCE_EDGE_BYTES * sniff_edge_max(max_source_pixels);
     return (bytes + JMEM_ALIGNMENT - 1) / JMEM_ALIGNMENT * JMEM_ALIGNMENT;
 }
 

@@ -31,8 +31,9 @@ struct picture_source {
 /* 3 x pixels + 64 (vector loads may read, not use, that much behind the last pixel). */
 size_t picture_file_rgb_bytes(uint64_t max_source_pixels);
 
-/* 6 x pixels (all coefficients of a progressive 4:4:4 JPEG) + 384 x longest edge (padding to whole MCUs, rows, tables)
- * + 1 MiB; derivation in picture_file.c. */
+/* max(6 P + 186 (E + P/E), 3.5 P + 128 W) + 192 E + 1 MiB, with P = max_source_pixels, E the longest edge of such a
+ * picture (sniff_edge_max), W the longest edge after resizing: 6 P are the coefficients of a progressive 4:4:4 JPEG, 3
+ * P an upright copy. Derivation in picture_file.c. */
 size_t picture_file_work_bytes(uint64_t max_source_pixels, const struct image_rules *rules);
 
 /* 3 x grid_pixels_max(rules): what a PIXELS slot needs. */

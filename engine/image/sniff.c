@@ -39,6 +39,7 @@ enum {
     PNG_SIGNATURE_BYTES = 8,
     PNG_CHUNK_BYTES = 12, /* length, name, CRC */
     PNG_IHDR_BYTES = 13,
+    PNG_LENGTH_MAX = 0x7FFFFFFF, /* the format's own limit */
 };
 
 static const unsigned char PNG_SIGNATURE[PNG_SIGNATURE_BYTES] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
@@ -266,7 +267,8 @@ static void find_png_exif(const unsigned char *file, size_t file_bytes, struct i
     while (file_bytes - at >= PNG_CHUNK_BYTES) {
         const unsigned char *chunk = file + at;
         size_t length = read_u32(chunk);
-        if (length > file_bytes - at - PNG_CHUNK_BYTES || memcmp(chunk + 4, "IEND", 4) == 0) {
+        if (length > PNG_LENGTH_MAX || length > file_bytes - at - PNG_CHUNK_BYTES ||
+            memcmp(chunk + 4, "IEND", 4) == 0) {
             return;
         }
         if (memcmp(chunk + 4, "eXIf", 4) == 0) {
