@@ -29,7 +29,7 @@ enum {
     MESSAGES_MAX = 1024,               /* messages a request */
     PARTS_MAX = 2048,                  /* content parts a request, all messages together */
     IMAGES_MAX = 64,                   /* pictures a request, before --limit-mm-data-per-request */
-    PROMPT_RANGES_MAX = 8192,          /* pieces of a prompt that the template wrote: two a message, one a part or call */
+    PROMPT_RANGES_MAX = 8192,          /* pieces of a prompt by the template: two a message, one a part or call */
     STOP_STRINGS_MAX = 8,              /* stop strings a request */
     STOP_BYTES_MAX = 256,              /* bytes of one stop string */
     STOP_IDS_MAX = 32,                 /* stop_token_ids a request */
