@@ -102,6 +102,9 @@ static bool check_size(struct safetensors *file, const struct tensor_entry *entr
     if (total % 8 != 0 || total / 8 != entry->end - entry->begin) {
         return refuse(file, "its data_offsets do not fit its shape and dtype", entry);
     }
+    if (tensor_type_bytes(entry->type) != 0 && entry->begin % tensor_type_bytes(entry->type) != 0) {
+        return refuse(file, "its data is not aligned to its dtype", entry);
+    }
     return true;
 }
 

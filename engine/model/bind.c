@@ -1,4 +1,4 @@
-/* bind: names and shapes of the weight table against those of the files.
+/* bind: names and shapes of the tensor table against those of the files.
  *
  * Always true: a tensor's number is its place in the table's order, so a bitmap over the numbers shows what is missing and
  * what comes twice.
@@ -12,9 +12,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LAYER_DIGITS_MAX = 4 };
+enum {
+    LAYER_DIGITS_MAX = 4,
+    SHAPE_AXES = sizeof(((struct tensor_row *)0)->shape) / sizeof(enum dim),
+};
 
-uint32_t bind_repeat(const struct checkpoint *checkpoint, const struct weight_row *row)
+uint32_t bind_repeat(const struct checkpoint *checkpoint, const struct tensor_row *row)
 {
     if (row->presence == ABSENT_IF_TIED && checkpoint->is_tied) {
         return 0;
@@ -30,24 +33,27 @@ uint32_t bind_repeat(const struct checkpoint *checkpoint, const struct weight_ro
     return 1;
 }
 
-uint32_t bind_out(const struct checkpoint *checkpoint, const struct weight_row *row)
+uint32_t bind_out(const struct checkpoint *checkpoint, const struct tensor_row *row)
 {
-    return row->kind == VECTOR ? 1 : checkpoint->dims[row->shape[0]];
+    return checkpoint->dims[row->shape[0]];
 }
 
-uint32_t bind_in(const struct checkpoint *checkpoint, const struct weight_row *row)
+uint32_t bind_in(const struct checkpoint *checkpoint, const struct tensor_row *row)
 {
-    if (row->kind == VECTOR) {
-        return checkpoint->dims[row->shape[0]];
+    uint64_t in = 1;
+
+    for (uint32_t axis = 1; axis < SHAPE_AXES && row->shape[axis] != NO_DIM; axis++) {
+        in *= checkpoint->dims[row->shape[axis]];
+        assert(in <= UINT32_MAX);
     }
-    return checkpoint->dims[row->in != NO_DIM ? row->in : row->shape[1]];
+    return (uint32_t)in;
 }
 
 void bind_measure(const struct checkpoint *checkpoint, uint32_t *tensor_count, uint64_t *tensor_bytes)
 {
     *tensor_count = 0;
     *tensor_bytes = 0;
-    for (const struct weight_row *row = checkpoint->arch->weights; row->name != NULL; row++) {
+    for (const struct tensor_row *row = checkpoint->arch->tensors; row->name != NULL; row++) {
         uint32_t repeat = bind_repeat(checkpoint, row);
         *tensor_count += repeat;
         *tensor_bytes += 2 * (uint64_t)repeat * bind_out(checkpoint, row) * bind_in(checkpoint, row);
@@ -57,7 +63,7 @@ void bind_measure(const struct checkpoint *checkpoint, uint32_t *tensor_count, u
 bool bind_next(const struct checkpoint *checkpoint, struct bind_place *place)
 {
     if (place->row == NULL) {
-        *place = (struct bind_place){checkpoint->arch->weights, 0, 0};
+        *place = (struct bind_place){checkpoint->arch->tensors, 0, 0};
     } else {
         place->layer++;
         place->index++;
@@ -155,7 +161,7 @@ enum bind_kind bind_find(const struct checkpoint *checkpoint, const char *name, 
     if (!normalize(checkpoint->arch, name, name_bytes, published, &bytes)) {
         return BIND_UNKNOWN;
     }
-    for (const struct weight_row *row = checkpoint->arch->weights; row->name != NULL; row++) {
+    for (const struct tensor_row *row = checkpoint->arch->tensors; row->name != NULL; row++) {
         uint32_t repeat = bind_repeat(checkpoint, row), layer = 0;
         if (match_name(row->name, published, bytes, &layer)) {
             if (repeat == 0) {
@@ -176,7 +182,7 @@ void bind_check(const struct checkpoint *checkpoint, const struct bind_place *pl
     int name_bytes = (int)entry->name_bytes;
 
     assert(place->row != NULL && file != NULL);
-    while (rank < 5 && place->row->shape[rank] != NO_DIM) {
+    while (rank < SHAPE_AXES && place->row->shape[rank] != NO_DIM) {
         rank++;
     }
     if (entry->type == TENSOR_OTHER) {

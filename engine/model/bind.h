@@ -1,4 +1,4 @@
-/* bind: the bijection between an architecture's weight table and the tensors of a checkpoint. */
+/* bind: the bijection between an architecture's tensor table and the files of a checkpoint. */
 #ifndef MODEL_BIND_H
 #define MODEL_BIND_H
 
@@ -16,7 +16,7 @@ enum bind_kind {
 
 /* Which tensor of the table. Tensors are numbered in the table's order, a repeated row's one after another. */
 struct bind_place {
-    const struct weight_row *row;
+    const struct tensor_row *row;
     uint32_t layer; /* 0 for rows that come once */
     uint32_t index; /* 0 .. tensor count - 1 */
 };
@@ -37,11 +37,11 @@ void bind_name(const struct bind_place *place, char name[TENSOR_NAME_BYTES_MAX])
 void bind_check(const struct checkpoint *checkpoint, const struct bind_place *place, const struct tensor_entry *entry,
                 const char *file);
 
-/* Rows and columns of a tensor as the ops see it: [out, in]; a vector is [1, length]. */
-uint32_t bind_out(const struct checkpoint *checkpoint, const struct weight_row *row);
-uint32_t bind_in(const struct checkpoint *checkpoint, const struct weight_row *row);
+/* Rows of a tensor, and the columns that all its other axes make together; 1 for a vector. */
+uint32_t bind_out(const struct checkpoint *checkpoint, const struct tensor_row *row);
+uint32_t bind_in(const struct checkpoint *checkpoint, const struct tensor_row *row);
 
 /* How often a row comes in this checkpoint: 0 for a tied head. */
-uint32_t bind_repeat(const struct checkpoint *checkpoint, const struct weight_row *row);
+uint32_t bind_repeat(const struct checkpoint *checkpoint, const struct tensor_row *row);
 
 #endif

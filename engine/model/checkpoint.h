@@ -16,7 +16,7 @@
 struct arch;
 
 enum {
-    CHECKPOINT_DIMS = 40,          /* room for enum dim of engine/model/model.h */
+    CHECKPOINT_DIMS = 48,          /* room for enum dim of engine/model/model.h */
 };
 
 /* Sampling values for requests that name none: generation_config.json, else the API's defaults. */
@@ -54,7 +54,7 @@ struct checkpoint {
     size_t chat_template_bytes;
     const char *chat_template_file;          /* where it was: "chat_template.json", …; constant */
 
-    uint32_t tensor_count;                   /* that the weight table asks for */
+    uint32_t tensor_count;                   /* that the tensor table asks for */
     uint64_t tensor_bytes;                   /* of them in bf16 files */
 
     void *template_map;                      /* the file that chat_template lies in */

@@ -13,15 +13,13 @@
 
 enum { DIM_MAX = 1 << 24 }; /* of any symbol: a vocabulary or a width beyond it is a mistake in the file */
 
+#define NAME(dim) [dim] = #dim
 static const char *const names[DIM_COUNT] = {
-    [NO_DIM] = "none",         [LAYERS] = "LAYERS",         [HIDDEN] = "HIDDEN",         [HEADS] = "HEADS",
-    [KV_HEADS] = "KV_HEADS",   [HEAD_DIM] = "HEAD_DIM",     [Q_OUT] = "Q_OUT",           [KV_OUT] = "KV_OUT",
-    [FFN] = "FFN",             [VOCAB] = "VOCAB",           [V_BLOCKS] = "V_BLOCKS",     [V_HIDDEN] = "V_HIDDEN",
-    [V_HEADS] = "V_HEADS",     [V_HEAD_DIM] = "V_HEAD_DIM", [V_QKV] = "V_QKV",           [V_FFN] = "V_FFN",
-    [V_OUT] = "V_OUT",         [V_CHANNELS] = "V_CHANNELS", [V_FRAMES] = "V_FRAMES",     [V_PATCH] = "V_PATCH",
-    [V_PATCH_IN] = "V_PATCH_IN", [V_MERGE] = "V_MERGE",     [V_GROUP] = "V_GROUP",       [V_MERGED] = "V_MERGED",
-    [V_WINDOW] = "V_WINDOW",   [TOKENS] = "TOKENS",         [LOGIT_ROWS] = "LOGIT_ROWS", [PATCHES] = "PATCHES",
-    [TILE_ROWS] = "TILE_ROWS", [TILE_GROUPS] = "TILE_GROUPS",
+    NAME(NO_DIM), NAME(LAYERS), NAME(HIDDEN), NAME(HEADS), NAME(KV_HEADS), NAME(HEAD_DIM), NAME(HALF_DIM), NAME(Q_OUT),
+    NAME(KV_OUT), NAME(QK_OUT), NAME(QKV_OUT), NAME(FFN), NAME(VOCAB), NAME(V_BLOCKS), NAME(V_HIDDEN), NAME(V_HEADS),
+    NAME(V_HEAD_DIM), NAME(V_HALF_DIM), NAME(V_KV), NAME(V_QKV), NAME(V_FFN), NAME(V_OUT), NAME(V_CHANNELS),
+    NAME(V_FRAMES), NAME(V_PATCH), NAME(V_PATCH_IN), NAME(V_MERGE), NAME(V_GROUP), NAME(V_MERGED), NAME(V_WINDOW),
+    NAME(TOKENS), NAME(LOGIT_ROWS), NAME(PATCHES), NAME(TILE_ROWS), NAME(TILE_GROUPS),
 };
 
 const char *dims_name(enum dim dim)
@@ -58,6 +56,19 @@ static uint64_t multiply(const struct dim_row *row, const uint32_t *dims)
     return product;
 }
 
+static uint64_t divide(const struct dim_row *row, const struct config_text *config, const uint32_t *dims)
+{
+    uint32_t over = dims[row->quotient_of[0]];
+    uint32_t under = row->divisor > 0 ? row->divisor : dims[row->quotient_of[1]];
+
+    assert(under > 0);
+    if (over % under != 0) {
+        start_refuse(START_BAD_MODEL, "%s: %s = %u is not a multiple of %s %u", config->file, dims_name(row->quotient_of[0]),
+                     over, row->divisor > 0 ? "" : dims_name(row->quotient_of[1]), under);
+    }
+    return over / under;
+}
+
 static uint64_t evaluate(const struct dim_row *row, const struct config_text *config, const uint32_t *dims)
 {
     uint32_t value = 0;
@@ -68,13 +79,11 @@ static uint64_t evaluate(const struct dim_row *row, const struct config_text *co
     if (row->product_of[0] != NO_DIM) {
         return multiply(row, dims);
     }
+    if (row->sum_of[0] != NO_DIM) {
+        return (uint64_t)dims[row->sum_of[0]] + dims[row->sum_of[1]];
+    }
     if (row->quotient_of[0] != NO_DIM) {
-        uint32_t over = dims[row->quotient_of[0]], under = dims[row->quotient_of[1]];
-        if (over % under != 0) {
-            start_refuse(START_BAD_MODEL, "%s: %s = %u is not a multiple of %s = %u", config->file,
-                         dims_name(row->quotient_of[0]), over, dims_name(row->quotient_of[1]), under);
-        }
-        return over / under;
+        return divide(row, config, dims);
     }
     if (row->fallback > 0) {
         log_warn("config_default file=%s key=%s value=%u", config->file, row->key, row->fallback);
@@ -138,7 +147,6 @@ void dims_read(const struct arch *arch, const struct config_text *config, uint32
     check_bound(config, LAYERS, dims, LAYERS_MAX);
     check_bound(config, HEAD_DIM, dims, HEAD_DIM_MAX);
     check_multiple(config, HEADS, dims, dims[KV_HEADS], "KV_HEADS");
-    check_multiple(config, HEAD_DIM, dims, 2, "the rotary's half");
     if (dims[V_BLOCKS] > 0) {
         check_vision(config, dims);
     }

@@ -26,7 +26,6 @@ struct model_limits {
     uint32_t step_rows_max;       /* decode rows + chunk rows */
     uint32_t logit_rows_max;      /* rows of a step whose logits are asked for */
     uint32_t sequences_max;       /* sequences of a step */
-    uint32_t sequence_pages_max;  /* KV pages of one sequence */
     uint32_t patches_max;         /* of the largest picture; 0: no vision */
     uint32_t tile_rows_max;       /* patches of a vision unit; rounded up to whole merged tokens */
     uint32_t threads;             /* of the team */
@@ -45,7 +44,7 @@ struct model_sizes {
     uint64_t op_workspace_bytes;      /* the largest of any op */
 };
 
-/* The memory of those sizes, 64-byte aligned. */
+/* Memory of those sizes, 64-byte aligned. */
 struct model_memory {
     void *weights, *act_text, *act_vision, *step_tables, *op_workspace;
     void *kv_pages;                   /* page n lies at kv_pages + n * kv_page_bytes */
@@ -100,11 +99,16 @@ bool model_vision_advance(struct model *model);
 /* Drops the picture that is being encoded, if there is one. */
 void model_vision_drop(struct model *model);
 
-/* Units that the whole picture takes, and patches of one: for the scheduler's estimate. */
+/* Units that the whole picture takes: for the scheduler's estimate. */
 uint32_t model_vision_units(const struct model *model, uint32_t grid_h, uint32_t grid_w);
 
 /* Bytes of a feature row, and the row of picture token `index` in its pages. */
 size_t model_feature_bytes(const struct model *model);
 const void *model_feature(const struct model *model, void *const *mm_pages, uint32_t index);
+
+/* For tests: called after every row of a step table with the buffer that it wrote (enum buffer), the layer or block, and
+ * the buffer's first byte (of the tile, for the tower). NULL: none. */
+typedef void model_probe(void *ctx, int buffer, uint32_t layer, const void *data, uint32_t row_count);
+void model_set_probe(struct model *model, model_probe *probe, void *ctx);
 
 #endif
