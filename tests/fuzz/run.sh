@@ -1,0 +1,59 @@
+#!/bin/sh
+# Runs fuzz targets one after the other.  Usage: tests/fuzz/run.sh SECONDS PROGRAM...
+# Seeds come from tests/data; what is found on the way stays in build/fuzz/corpus for the next run.
+set -eu
+seconds=$1
+shift
+passed=0 failed=0
+data=tests/data
+
+seeds() {
+    case "$1" in
+    json) echo "$data/json/JSONTestSuite/test_parsing" ;;
+    image) echo "$data/images/pngsuite $data/images/pillow $data/images/jpeg-decoder/crashtest $data/images/png-bugfixes" ;;
+    *) ;;
+    esac
+}
+
+# Targets whose files are no ready corpus get a few lines each.
+plant() {
+    case "$1" in
+    data_url)
+        printf 'data:image/png;base64,iVBORw0KGgo=' >"$2/seed-png"
+        printf 'data:image/jpeg;charset=utf-8;base64, /9j/ 4AAQ\n' >"$2/seed-jpeg"
+        printf 'https://example.com/x.png' >"$2/seed-http"
+        ;;
+    head)
+        printf 'POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 12\r\nExpect: 100-continue\r\n\r\n' >"$2/seed-post"
+        printf 'GET /health?x=%%41 HTTP/1.0\r\nConnection: keep-alive\r\nAuthorization: Bearer k\r\n\r\n' >"$2/seed-get"
+        printf 'OPTIONS * HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n' >"$2/seed-options"
+        ;;
+    body) printf 'x5;a=b\r\nhello\r\n0\r\nTrailer: x\r\n\r\n' >"$2/seed-chunks" ;;
+    safetensors)
+        printf '\103\0\0\0\0\0\0\0{"a":{"dtype":"F32","shape":[1,1],"data_offsets":[0,4]},"b":{}}    abcd' >"$2/seed-two"
+        head -c 65536 demo/model/model.safetensors >"$2/seed-demo"
+        ;;
+    tokenizer) head -c 3000 $data/text/utf8_all_assigned_printable.txt >"$2/seed-text" 2>/dev/null || true ;;
+    chat) printf '\001user\002Hello\003\002<|im_end|>\001assistant\002ok\004[{"type":"function","function":{"name":"f"}}]' >"$2/seed-chat" ;;
+    *) ;;
+    esac
+}
+
+for program in "$@"; do
+    name=$(basename "$program")
+    name=${name#fuzz_}
+    corpus=build/fuzz/corpus/$name
+    mkdir -p "$corpus"
+    plant "$name" "$corpus"
+    # shellcheck disable=SC2046
+    if "$program" -max_total_time="$seconds" -max_len=65536 -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
+        -artifact_prefix="build/fuzz/$name-" "$corpus" $(seeds "$name"); then
+        passed=$((passed + 1))
+        echo "fuzz_$name: no finding in $seconds s"
+    else
+        failed=$((failed + 1))
+        echo "fuzz_$name: FAILED; see build/fuzz/$name-*"
+    fi
+done
+echo "fuzz: $passed passed, $failed failed"
+[ "$failed" -eq 0 ]
