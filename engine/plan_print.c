@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NUMBER_BYTES = 32, REASON_BYTES = 256 };
+enum { NUMBER_BYTES = 32 };
 
 /* Text that grows in the caller's buffer; what does not fit is cut. */
 struct print {
@@ -47,50 +47,13 @@ static const char *grouped(uint64_t number, char *text)
     return text;
 }
 
-/* Names that a count's formula may use. */
-struct term {
-    const char *name;
-    uint64_t value;
-};
-
-/* The formula of a count with the value of each name before it: "16 running_requests + 64 queued_requests + 1". */
-static void explain_count(const struct plan *plan, const char *formula, char *text, size_t capacity)
+/* "16 computing or paused + 64 waiting to start + 1 /health_generate's own". */
+static void print_holders(const struct pool_plan_row *row, struct print *print)
 {
-    const struct pool_limits *l = &plan->limits;
-    const struct term terms[] = {
-        {"l->picture_pages", l->picture_pages},
-        {"l->feature_cache_pages", l->feature_cache_pages},
-        {"l->picture_workers", l->picture_workers},
-        {"l->running_requests", l->running_requests},
-        {"l->queued_requests", l->queued_requests},
-        {"l->large_bodies", l->large_bodies},
-        {"l->connections", l->connections},
-        {"l->intake_workers", l->intake_workers},
-        {"l->compute_threads", l->compute_threads},
-        {"l->stacks", l->stacks},
-        {"LOG_LINES_MAX", LOG_LINES_MAX},
-        {"CACHED_KV_PAGES", l->has_prefix_cache ? plan->budget.plan.kv_pages : 0},
-        {"KV_PAGES", plan->budget.plan.kv_pages},
-    };
-    struct print print = {.text = text, .capacity = capacity};
-
-    text[0] = '\0';
-    while (*formula != '\0') {
-        size_t found = 0, bytes = 0;
-        for (; found < sizeof terms / sizeof terms[0]; found++) {
-            bytes = strlen(terms[found].name);
-            if (strncmp(formula, terms[found].name, bytes) == 0) {
-                break;
-            }
-        }
-        if (found == sizeof terms / sizeof terms[0]) {
-            say(&print, "%c", *formula++);
-            continue;
-        }
-        const char *name = terms[found].name;
-        say(&print, "%llu %s", (unsigned long long)terms[found].value, strncmp(name, "l->", 3) == 0 ? name + 3 : name);
-        formula += bytes;
+    for (uint32_t i = 0; i < row->holder_count; i++) {
+        say(print, "%s%llu %s", i == 0 ? "" : " + ", (unsigned long long)row->holders[i].count, row->holders[i].whom);
     }
+    say(print, "\n");
 }
 
 static void print_head(const struct plan *plan, struct print *print)
@@ -109,15 +72,14 @@ static void print_head(const struct plan *plan, struct print *print)
 static void print_rows(const struct plan *plan, struct print *print)
 {
     const struct pool_plan *pools = &plan->budget.plan;
-    char element[NUMBER_BYTES], count[NUMBER_BYTES], bytes[NUMBER_BYTES], reason[REASON_BYTES];
+    char element[NUMBER_BYTES], count[NUMBER_BYTES], bytes[NUMBER_BYTES];
 
     say(print, "%-14s %-6s %15s %9s %17s  %s\n", "pool", "domain", "element bytes", "count", "bytes", "count is");
     for (int i = 0; i < POOL_COUNT; i++) {
         const struct pool_plan_row *row = &pools->rows[i];
-        explain_count(plan, row->count_reason, reason, sizeof reason);
-        say(print, "%-14s %-6s %15s %9s %17s  %s%s\n", row->name, domain_name(row->domain),
-            grouped(row->element_bytes, element), grouped(row->count, count), grouped(row->bytes, bytes), reason,
-            i == POOL_KV_PAGE ? " (elastic)" : "");
+        say(print, "%-14s %-6s %15s %9s %17s  ", row->name, domain_name(row->domain),
+            grouped(row->element_bytes, element), grouped(row->count, count), grouped(row->bytes, bytes));
+        print_holders(row, print);
     }
     say(print, "%-14s %-6s %15s %9s %17s  %s\n\n", "(books)", domain_name(DOMAIN_HOST), "", "",
         grouped(pools->books_bytes, bytes), "free lists and generations of all pools");
@@ -210,20 +172,25 @@ static void key_number(struct json_out *out, const char *key, uint64_t value)
 
 static void json_rows(const struct plan *plan, struct json_out *out)
 {
-    char reason[REASON_BYTES];
-
     json_out_key(out, "pools");
     json_out_array_begin(out);
     for (int i = 0; i < POOL_COUNT; i++) {
         const struct pool_plan_row *row = &plan->budget.plan.rows[i];
-        explain_count(plan, row->count_reason, reason, sizeof reason);
         json_out_object_begin(out);
         json_out_key_text(out, "name", row->name);
         json_out_key_text(out, "domain", domain_name(row->domain));
         key_number(out, "element_bytes", row->element_bytes);
         key_number(out, "count", row->count);
         key_number(out, "bytes", row->bytes);
-        json_out_key_text(out, "count_is", reason);
+        json_out_key(out, "holders");
+        json_out_array_begin(out);
+        for (uint32_t h = 0; h < row->holder_count; h++) {
+            json_out_object_begin(out);
+            key_number(out, "count", row->holders[h].count);
+            json_out_key_text(out, "whom", row->holders[h].whom);
+            json_out_object_end(out);
+        }
+        json_out_array_end(out);
         json_out_key_text(out, "when_empty", row->when_empty);
         json_out_key_bool(out, "is_elastic", i == POOL_KV_PAGE);
         json_out_object_end(out);

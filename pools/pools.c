@@ -11,9 +11,6 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* No row adds more than eight counts, so sums of counts below this one fit 32 bits. */
-static const uint32_t LIMIT_MAX = 1u << 28;
-
 /* How a test makes gets fail. */
 struct injection {
     _Atomic int refusal; /* enum pools_refusal */
@@ -41,27 +38,33 @@ static struct state state;
 static _Thread_local char thread_mark;
 
 static const struct {
-    const char *name, *count_reason, *when_empty;
+    const char *name, *when_empty;
     enum domain domain;
 } facts[POOL_COUNT] = {
-#define POOL(row_name, row_domain, element_bytes, count, row_when_empty)                                               \
-    [POOL_##row_name] = {                                                                                              \
-        .name = #row_name, .count_reason = #count, .when_empty = row_when_empty, .domain = DOMAIN_##row_domain},
+#define POOL(row_name, row_domain, element_bytes, holders, row_when_empty)                                             \
+    [POOL_##row_name] = {.name = #row_name, .when_empty = row_when_empty, .domain = DOMAIN_##row_domain},
+#define HELD(count, whom)
 #include "pools/pool_table.h"
 };
 
-/* A row's two formulas, evaluated. */
+static void add_holder(struct pool_plan_row *row, uint64_t count, const char *whom)
+{
+    assert(row->holder_count < POOL_HOLDERS_MAX);
+    row->holders[row->holder_count++] = (struct pool_holder){count, whom};
+}
+
+/* A row's formulas, evaluated. */
 static void measure_row(enum pool pool, const struct pool_sizes *s, const struct pool_limits *l, uint32_t kv_pages,
-                        uint64_t *row_bytes, uint64_t *row_count)
+                        struct pool_plan_row *row)
 {
     switch (pool) {
-#define KV_PAGES        kv_pages
-#define CACHED_KV_PAGES (l->has_prefix_cache ? kv_pages : 0)
-#define POOL(name, domain, element_bytes, count, when_empty)                                                           \
+#define KV_PAGES          kv_pages
+#define CACHED_KV_PAGES   (l->has_prefix_cache ? kv_pages : 0)
+#define HELD(count, whom) add_holder(row, (count), whom);
+#define POOL(name, domain, bytes, holders, when_empty)                                                                 \
     case POOL_##name:                                                                                                  \
-        *row_bytes = (element_bytes);                                                                                  \
-        *row_count = (count);                                                                                          \
-        break;
+        row->element_bytes = (bytes);                                                                                  \
+        holders break;
 #include "pools/pool_table.h"
 #undef KV_PAGES
 #undef CACHED_KV_PAGES
@@ -71,20 +74,17 @@ static void measure_row(enum pool pool, const struct pool_sizes *s, const struct
     }
 }
 
-/* True if no sum of counts in the table can pass 32 bits. */
-static bool limits_are_sane(const struct pool_limits *l, uint32_t kv_pages)
+/* Sums the holders. False if the sum passes 32 bits. */
+static bool sum_holders(struct pool_plan_row *row)
 {
-    const uint32_t counts[] = {
-        l->context_tokens, l->context_pages,  l->running_requests, l->queued_requests,     l->chunk_tokens,
-        l->step_tokens,    l->picture_tokens, l->picture_pages,    l->feature_cache_pages, l->images_per_request,
-        l->large_bodies,   l->connections,    l->compute_threads,  l->intake_workers,      l->picture_workers,
-        l->stacks,         kv_pages};
+    uint64_t count = 0;
 
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
-        if (counts[i] > LIMIT_MAX) {
+    for (uint32_t i = 0; i < row->holder_count; i++) {
+        if (__builtin_add_overflow(count, row->holders[i].count, &count) || count > UINT32_MAX) {
             return false;
         }
     }
+    row->count = row->element_bytes == 0 ? 0 : (uint32_t)count; /* a text model has no pictures */
     return true;
 }
 
@@ -128,17 +128,13 @@ static bool measure_rows(struct pool_plan *plan, const struct pool_sizes *sizes,
 {
     for (int i = 0; i < POOL_COUNT; i++) {
         struct pool_plan_row *row = &plan->rows[i];
-        uint64_t count = 0;
 
-        *row = (struct pool_plan_row){.name = facts[i].name,
-                                      .count_reason = facts[i].count_reason,
-                                      .when_empty = facts[i].when_empty,
-                                      .domain = facts[i].domain};
-        measure_row((enum pool)i, sizes, limits, plan->kv_pages, &row->element_bytes, &count);
-        if (count > UINT32_MAX) {
+        *row =
+            (struct pool_plan_row){.name = facts[i].name, .when_empty = facts[i].when_empty, .domain = facts[i].domain};
+        measure_row((enum pool)i, sizes, limits, plan->kv_pages, row);
+        if (!sum_holders(row)) {
             return false;
         }
-        row->count = row->element_bytes == 0 ? 0 : (uint32_t)count; /* a text model has no pictures */
         row->stride_bytes = slab_stride_bytes(row->element_bytes);
         if (__builtin_mul_overflow(row->stride_bytes, (uint64_t)row->count, &row->bytes)) {
             return false;
@@ -156,7 +152,7 @@ bool pools_plan(const struct pool_sizes *sizes, const struct pool_limits *limits
     assert(plan != NULL);
     memset(plan, 0, sizeof *plan);
     plan->kv_pages = kv_pages;
-    if (!limits_are_sane(limits, kv_pages) || !measure_rows(plan, sizes, limits)) {
+    if (!measure_rows(plan, sizes, limits)) {
         return false;
     }
     for (int i = 0; i < DOMAIN_COUNT; i++) {
@@ -391,7 +387,7 @@ bool pools_refuse_text(const char *text)
         }
         const char *at = colon + 1;
         uint64_t n = 0;
-        for (; *at >= '0' && *at <= '9' && n < LIMIT_MAX; at++) {
+        for (; *at >= '0' && *at <= '9' && n < UINT32_MAX; at++) {
             n = n * 10 + (uint64_t)(*at - '0');
         }
         bool is_once = strcmp(at, ":once") == 0;

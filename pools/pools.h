@@ -14,20 +14,30 @@
 #include <stdint.h>
 
 enum pool {
-#define POOL(name, domain, element_bytes, count, when_empty) POOL_##name,
+#define POOL(name, domain, element_bytes, holders, when_empty) POOL_##name,
+#define HELD(count, whom)
 #include "pools/pool_table.h"
     POOL_COUNT
+};
+
+enum { POOL_HOLDERS_MAX = 4 };
+
+/* A term of a pool's count. */
+struct pool_holder {
+    uint64_t count;
+    const char *whom;
 };
 
 /* One row of the plan, as it is printed. */
 struct pool_plan_row {
     const char *name;
-    const char *count_reason; /* the count as the table words it */
     const char *when_empty;
     enum domain domain;
     uint64_t element_bytes;
     uint64_t stride_bytes; /* from one element to the next */
-    uint32_t count;
+    uint32_t holder_count;
+    struct pool_holder holders[POOL_HOLDERS_MAX];
+    uint32_t count;        /* the sum of theirs */
     uint64_t bytes;        /* stride_bytes * count, rounded up to the pool's alignment */
     uint64_t offset_bytes; /* in its domain's range */
 };

@@ -1,4 +1,5 @@
-/* Properties of engine/plan_limits.c: the defaults are the documented ones, flags win, contradictions are refused by name. */
+/* Properties of engine/plan_limits.c: the defaults are the documented ones, flags win, contradictions are refused by
+ * name. */
 #include "engine/plan_limits.h"
 #include "config.h"
 #include "tests/harness.h"
@@ -58,7 +59,8 @@ static void defaults_are_the_documented_ones(void)
 
 static void flags_win(void)
 {
-    CU_ASSERT(derive("--context-length 4096 --max-queued-requests 0 --chunked-prefill-size 100 --threads 7", &facts, 3));
+    CU_ASSERT(
+        derive("--context-length 4096 --max-queued-requests 0 --chunked-prefill-size 100 --threads 7", &facts, 3));
     CU_ASSERT(limits.context_tokens == 4096 && limits.queued_requests == 0);
     CU_ASSERT(limits.chunk_tokens == 100 && limits.step_tokens == 103);
     CU_ASSERT(limits.compute_threads == 7 && limits.stacks == 3 + 2 + 1 + 6);
@@ -112,8 +114,9 @@ static void images_a_request_are_limited_by_json(void)
     CU_ASSERT(derive("--limit-mm-data-per-request={\"video\":9,\"image\":0}", &facts, 1));
     CU_ASSERT(limits.images_per_request == 0);
     CU_ASSERT(derive("--limit-mm-data-per-request={}", &facts, 1) && limits.images_per_request == IMAGES_MAX);
-    static const char *const bad[] = {"{\"image\":-1}", "{\"image\":65}",  "{\"image\":1.5}",    "{\"image\":\"3\"}", "[3]", "3",
-                                      "{\"image\":3",   "{\"images\":3}", "{\"image\":3}extra", "{\"image\":{}}",    "x"};
+    static const char *const bad[] = {
+        "{\"image\":-1}", "{\"image\":65}", "{\"image\":1.5}",    "{\"image\":\"3\"}", "[3]", "3",
+        "{\"image\":3",   "{\"images\":3}", "{\"image\":3}extra", "{\"image\":{}}",    "x"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         char flag[128];
         (void)snprintf(flag, sizeof flag, "--limit-mm-data-per-request=%s", bad[i]);
@@ -137,8 +140,9 @@ static void the_limit_is_a_fraction_of_what_is_there(void)
 /* With every count flag at its highest, no sum in the table of pools may pass 32 bits. */
 static void the_largest_flags_stay_countable(void)
 {
-    CU_ASSERT(derive("--max-running-requests 4096 --max-queued-requests 65536 --max-connections 65536 --large-bodies 4096",
-                     &facts, 4096));
+    CU_ASSERT(
+        derive("--max-running-requests 4096 --max-queued-requests 65536 --max-connections 65536 --large-bodies 4096",
+               &facts, 4096));
     CU_ASSERT(limits.kv_pages_cap <= 1u << 28);
     CU_ASSERT(limits.connections == 65536 && limits.step_tokens == 512 + 4096);
 }

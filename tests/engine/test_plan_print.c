@@ -47,7 +47,11 @@ static void solve(const char *memory)
     char *arguments[] = {(char[]){"ashlar"}, (char[]){"plan"}, (char[]){"--model=M"}, flag};
     struct plan_source source = {
         .options = &options,
-        .facts = {.context_max_tokens = 32768, .picture_tokens_max = 16384, .token_pixels = 784, .mm_page_bytes = 458752, .cpus = 2},
+        .facts = {.context_max_tokens = 32768,
+                  .picture_tokens_max = 16384,
+                  .token_pixels = 784,
+                  .mm_page_bytes = 458752,
+                  .cpus = 2},
         .measure = measure,
         .is_one_memory = true,
         .tensor_count = 729,
@@ -71,9 +75,8 @@ static void every_pool_has_a_row(void)
     }
     CU_ASSERT(strstr(text, "729 tensors, 16,584,333,312 bytes") != NULL);
     CU_ASSERT(strstr(text, "57,344 bytes a token") != NULL);
-    CU_ASSERT(strstr(text, "16 running_requests + 64 queued_requests + 1\n") != NULL);
-    CU_ASSERT(strstr(text, "KV_PAGES (elastic)") != NULL);
-    CU_ASSERT(strstr(text, "l->") == NULL);
+    CU_ASSERT(strstr(text, "16 computing or paused + 64 waiting to start + 1 /health_generate's own\n") != NULL);
+    CU_ASSERT(strstr(text, "elastic: what") != NULL);
     CU_ASSERT(strstr(text, "does not fit") == NULL);
     for (const char *line = text; *line != '\0';) {
         size_t bytes = strcspn(line, "\n");
@@ -110,7 +113,7 @@ static uint64_t sum_of_pools(const char *json, size_t bytes, const char *key, in
 
     *count = 0;
     json_open_raw(&reader, strstr(json, "\"pools\":") + 8, bytes - (size_t)(strstr(json, "\"pools\":") + 8 - json));
-    while (json_next(&reader, &event) == ERR_OK && event.kind != JSON_ARRAY_END) {
+    while (json_next(&reader, &event) == ERR_OK && reader.depth > 0) {
         if (event.kind == JSON_KEY) {
             is_wanted = json_event_is(&event, key);
         } else if (event.kind == JSON_NUMBER && is_wanted) {

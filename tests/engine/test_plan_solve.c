@@ -41,7 +41,11 @@ static void measure(const void *context, const struct pool_limits *limits, struc
 
 static struct plan_source source = {
     .options = &options,
-    .facts = {.context_max_tokens = 4096, .picture_tokens_max = 1024, .token_pixels = 784, .mm_page_bytes = 64 * 512, .cpus = 2},
+    .facts = {.context_max_tokens = 4096,
+              .picture_tokens_max = 1024,
+              .token_pixels = 784,
+              .mm_page_bytes = 64 * 512,
+              .cpus = 2},
     .measure = measure,
     .available_bytes = (uint64_t)8 << 30,
     .is_one_memory = true,
