@@ -154,7 +154,7 @@ fuzzers: $(FUZZERS)
 
 $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(LIBRARY)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -Wno-missing-prototypes $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(LIBRARY) $(LDLIBS)
+	$(CC) $(CFLAGS) -MMD -MP $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(LIBRARY) $(LDLIBS)
 
 .PHONY: clean
 clean: ## remove everything that was built
@@ -165,4 +165,4 @@ help: ## list the targets
 	@grep -hE '^[a-z -]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 .SECONDARY:
--include $(OBJECTS:.o=.d) $(TESTS:=.d)
+-include $(OBJECTS:.o=.d) $(TESTS:=.d) $(FUZZERS:=.d)

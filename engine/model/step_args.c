@@ -253,5 +253,5 @@ void step_args_fill(const struct step_frame *frame, const struct step_row *row, 
     case OP_COUNT:
         break;
     }
-    assert(!"an op that no table uses");
+    assert(false && "an op that no table uses");
 }

@@ -141,7 +141,7 @@ static const struct step_row *phase_steps(const struct arch *arch, enum vision_p
     case VISION_IDLE:
         break;
     }
-    assert(!"no picture is being encoded");
+    assert(false && "no picture is being encoded");
     return NULL;
 }
 

@@ -2,15 +2,15 @@
 # Runs fuzz targets one after the other.  Usage: tests/fuzz/run.sh SECONDS PROGRAM...
 # Seeds come from tests/data; what is found on the way stays in build/fuzz/corpus for the next run.
 set -eu
+images=tests/data/images
 seconds=$1
 shift
 passed=0 failed=0
-data=tests/data
 
 seeds() {
     case "$1" in
-    json) echo "$data/json/JSONTestSuite/test_parsing" ;;
-    image) echo "$data/images/pngsuite $data/images/pillow $data/images/jpeg-decoder/crashtest $data/images/png-bugfixes" ;;
+    json) echo tests/data/json/JSONTestSuite/test_parsing ;;
+    image) echo $images/pngsuite $images/pillow $images/jpeg-decoder/crashtest $images/png-bugfixes ;;
     *) ;;
     esac
 }
@@ -24,17 +24,19 @@ plant() {
         printf 'https://example.com/x.png' >"$2/seed-http"
         ;;
     head)
-        printf 'POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 12\r\nExpect: 100-continue\r\n\r\n' >"$2/seed-post"
-        printf 'GET /health?x=%%41 HTTP/1.0\r\nConnection: keep-alive\r\nAuthorization: Bearer k\r\n\r\n' >"$2/seed-get"
+        printf 'POST /v1/x HTTP/1.1\r\nHost: x\r\nContent-Length: 12\r\nExpect: 100-continue\r\n\r\n' >"$2/seed-post"
+        printf 'GET /h?x=%%41 HTTP/1.0\r\nConnection: keep-alive\r\nAuthorization: Bearer k\r\n\r\n' >"$2/seed-get"
         printf 'OPTIONS * HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n' >"$2/seed-options"
         ;;
     body) printf 'x5;a=b\r\nhello\r\n0\r\nTrailer: x\r\n\r\n' >"$2/seed-chunks" ;;
     safetensors)
-        printf '\103\0\0\0\0\0\0\0{"a":{"dtype":"F32","shape":[1,1],"data_offsets":[0,4]},"b":{}}    abcd' >"$2/seed-two"
+        printf '\070\0\0\0\0\0\0\0{"a":{"dtype":"F32","shape":[1,1],"data_offsets":[0,4]}}abcd' >"$2/seed-one"
         head -c 65536 demo/model/model.safetensors >"$2/seed-demo"
         ;;
-    tokenizer) head -c 3000 $data/text/utf8_all_assigned_printable.txt >"$2/seed-text" 2>/dev/null || true ;;
-    chat) printf '\001user\002Hello\003\002<|im_end|>\001assistant\002ok\004[{"type":"function","function":{"name":"f"}}]' >"$2/seed-chat" ;;
+    tokenizer) printf "It's 42 <|im_end|> na\303\257ve \344\270\226\347\225\214\n\n  x" >"$2/seed-text" ;;
+    chat)
+        printf '\001user\002Hello\003\002<|im_end|>\001assistant\002ok\004[{"type":"function"}]' >"$2/seed-chat"
+        ;;
     *) ;;
     esac
 }
