@@ -109,6 +109,16 @@ void kv_evict(struct kv *kv, uint32_t page)
     put_page(kv, page);
 }
 
+void kv_copy(uint32_t to, uint32_t from)
+{
+    unsigned char *base = pools_base(POOL_KV_PAGE);
+    uint64_t stride_bytes = pools_stride_bytes(POOL_KV_PAGE);
+
+    assert(to != from);
+    assert(to < pools_capacity(POOL_KV_PAGE) && from < pools_capacity(POOL_KV_PAGE));
+    memcpy(base + to * stride_bytes, base + from * stride_bytes, pools_element_bytes(POOL_KV_PAGE));
+}
+
 uint32_t kv_available(const struct kv *kv)
 {
     assert(kv->free_count + kv->evictable_count <= kv->page_count);

@@ -44,6 +44,9 @@ void kv_keep(struct kv *kv, uint32_t page, uint32_t node);
 /* The cache lets go of an evictable page: it is free. */
 void kv_evict(struct kv *kv, uint32_t page);
 
+/* Copies the contents of page `from` to page `to`. */
+void kv_copy(uint32_t to, uint32_t from);
+
 /* Pages that a request may count on: free, or evictable. */
 uint32_t kv_available(const struct kv *kv);
 

@@ -114,6 +114,9 @@ struct request {
 enum err request_refuse(struct request *request, enum err err, const char *param, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* The record with this index in the pool REQUEST. */
+struct request *request_at(uint32_t index);
+
 /* Makes a record fresh for a new client: everything zero but index, number, id, times. */
 void request_open(struct request *request, uint32_t index, uint64_t number, uint64_t now_us, uint64_t unix_s);
 
