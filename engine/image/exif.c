@@ -11,7 +11,8 @@ enum {
     TIFF_HEAD_BYTES = 8,
     TIFF_ENTRY_BYTES = 12,
     TIFF_MAGIC = 42,
-    TIFF_SHORT = 3,
+    TIFF_SHORT = 3, /* what the standard asks for */
+    TIFF_LONG = 4,  /* what some writers put */
     TAG_ORIENTATION = 0x0112,
 };
 
@@ -49,9 +50,9 @@ uint8_t exif_read_orientation(const unsigned char *tiff, size_t tiff_bytes)
             continue;
         }
         uint32_t type = read_uint(tiff + entry + 2, 2, is_little);
-        uint32_t value = read_uint(tiff + entry + 8, 2, is_little);
-        assert(tiff_bytes - entry >= TIFF_ENTRY_BYTES);
-        return type == TIFF_SHORT && value >= 1 && value <= 8 ? (uint8_t)value : 1;
+        uint32_t value = read_uint(tiff + entry + 8, type == TIFF_LONG ? 4 : 2, is_little);
+        bool is_known = (type == TIFF_SHORT || type == TIFF_LONG) && value >= 1 && value <= 8;
+        return is_known ? (uint8_t)value : 1;
     }
     return 1;
 }

@@ -15,6 +15,8 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
+static const char NO_MEMORY[] = "the JPEG needs more memory than --max-source-pixels plans for";
+
 struct decoding {
     struct jpeg_decompress_struct cinfo; /* client_data points back here */
     struct jpeg_error_mgr errors;
@@ -43,7 +45,7 @@ static void on_error(j_common_ptr cinfo)
 
     switch (cinfo->err->msg_code) {
     case JERR_OUT_OF_MEMORY:
-        reason = "the JPEG needs more memory than --max-source-pixels plans for";
+        reason = NO_MEMORY;
         break;
     case JERR_ARITH_NOTIMPL:
         reason = "arithmetic JPEG is not supported by this libjpeg";
@@ -137,7 +139,7 @@ static void read_rows(struct decoding *decoding)
     if (is_cmyk) {
         cmyk = jmem_take(decoding->work, (size_t)decoding->header->stored_width * 4);
         if (cmyk == NULL) {
-            ERREXIT1(cinfo, JERR_OUT_OF_MEMORY, 0);
+            leave(decoding, ERR_BAD_IMAGE, NO_MEMORY);
         }
     }
     while (cinfo->output_scanline < cinfo->output_height) {

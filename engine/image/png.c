@@ -13,6 +13,8 @@
 
 #include <png.h>
 
+static const char NO_MEMORY[] = "the PNG needs more memory than --max-source-pixels plans for";
+
 struct decoding {
     png_structp png;
     png_infop info;
@@ -92,7 +94,7 @@ static void *take(struct decoding *decoding, size_t bytes)
     void *memory = jmem_take(decoding->work, bytes);
 
     if (memory == NULL) {
-        leave(decoding, ERR_BAD_IMAGE, "the PNG needs more memory than --max-source-pixels plans for");
+        leave(decoding, ERR_BAD_IMAGE, NO_MEMORY);
     }
     return memory;
 }
@@ -138,11 +140,11 @@ static void decode(struct decoding *decoding)
     decoding->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, decoding, on_error, on_warning, decoding->work,
                                              on_take, on_give_back);
     if (decoding->png == NULL) {
-        leave(decoding, ERR_BAD_IMAGE, "the PNG needs more memory than --max-source-pixels plans for");
+        leave(decoding, ERR_BAD_IMAGE, NO_MEMORY);
     }
     decoding->info = png_create_info_struct(decoding->png);
     if (decoding->info == NULL) {
-        leave(decoding, ERR_BAD_IMAGE, "the PNG needs more memory than --max-source-pixels plans for");
+        leave(decoding, ERR_BAD_IMAGE, NO_MEMORY);
     }
     png_set_read_fn(decoding->png, decoding, on_read);
     png_set_user_limits(decoding->png, IMAGE_EDGE_MAX, IMAGE_EDGE_MAX);

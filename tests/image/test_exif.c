@@ -26,6 +26,17 @@ static void every_prefix_is_safe_and_gives_1_until_the_tag_is_whole(void)
     }
 }
 
+static void a_long_is_read_as_well(void)
+{
+    unsigned char block[sizeof LITTLE];
+
+    memcpy(block, LITTLE, sizeof LITTLE);
+    block[24] = 4;
+    CU_ASSERT_EQUAL(exif_read_orientation(block, sizeof block), 6);
+    block[33] = 1;
+    CU_ASSERT_EQUAL(exif_read_orientation(block, sizeof block), 1);
+}
+
 static void values_out_of_range_are_1(void)
 {
     for (unsigned value = 0; value < 256; value++) {
@@ -41,7 +52,7 @@ static void a_wrong_type_magic_or_offset_is_1(void)
     static const struct {
         size_t at;
         unsigned char byte;
-    } changes[] = {{13, 4}, {3, 43}, {1, 'I'}, {7, 200}, {4, 0xFF}, {9, 0}};
+    } changes[] = {{13, 5}, {3, 43}, {1, 'I'}, {7, 200}, {4, 0xFF}, {9, 0}};
 
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         unsigned char block[sizeof BIG];
@@ -55,6 +66,7 @@ int main(int argc, char **argv)
 {
     static const struct harness_case cases[] = {CASE(both_byte_orders_are_read),
                                                 CASE(every_prefix_is_safe_and_gives_1_until_the_tag_is_whole),
+                                                CASE(a_long_is_read_as_well),
                                                 CASE(values_out_of_range_are_1),
                                                 CASE(a_wrong_type_magic_or_offset_is_1),
                                                 {NULL, NULL}};
