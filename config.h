@@ -15,6 +15,18 @@ enum {
     BODY_SMALL_BYTES = 64 * 1024,      /* bodies up to here never wait for a large slot */
     CONN_WRITE_BYTES = 16 * 1024,      /* write ring of a connection */
     CHUNK_LINE_BYTES_MAX = 256,        /* size line of a chunk, extensions included */
+    BODY_READ_BYTES_MAX = 256 * 1024,  /* taken from one socket before the next one is looked at */
+    UPLOAD_SMALL_BYTES_S_MIN = 256,    /* bytes a second that a small body must bring, beyond --body-timeout */
+    UPLOAD_LARGE_BYTES_S_MIN = 16 * 1024, /* and a large one: slots are few */
+    DOWNLOAD_BYTES_S_MIN = 256,        /* bytes a second that a reader must take, beyond --write-timeout */
+    LINGER_MS = 5000,                  /* at most, after an answer that ends the connection */
+    LINGER_IDLE_MS = 2000,             /* at most, without a byte */
+    LINGER_TOO_MANY_MS = 500,          /* at most, for the one connection too many */
+    HEALTH_WAIT_MS = 20000,            /* for one generated token, then /health_generate says 503 */
+    HEALTH_POLL_MS = 5,                /* between two looks at it */
+    ACCEPT_REST_MS = 50,               /* after accept found no descriptor or no element */
+    CUT_WAIT_MS = 5000,                /* for the engine and the sockets after the shutdown grace */
+    LISTEN_BACKLOG = 4096,             /* the kernel cuts it to its own limit */
 
     /* JSON. */
     JSON_DEPTH_MAX = 64,               /* nesting; a counter, not a call depth */

@@ -32,5 +32,6 @@ ERR(QUEUE_FULL,         503, "ServiceUnavailableError", 1, "the request queue is
 ERR(BODY_SLOTS_BUSY,    503, "ServiceUnavailableError", 1, "no slot for a large body came free in time")
 ERR(TOO_MANY_CONNECTIONS, 503, "ServiceUnavailableError", 1, "too many connections")
 ERR(SHUTTING_DOWN,      503, "ServiceUnavailableError", 1, "the server is shutting down")
+ERR(UNHEALTHY,          503, "ServiceUnavailableError", 1, "the engine does not answer")
 ERR(CLIENT_GONE,        499, "",                      0, "the client left")
 #undef ERR

@@ -1,0 +1,38 @@
+/* chat_answer: the answer of POST /v1/chat/completions, made from TOKENS as the engine appends to it, streamed or whole. */
+#ifndef ENGINE_HTTP_CHAT_ANSWER_H
+#define ENGINE_HTTP_CHAT_ANSWER_H
+
+#include "engine/http/outbox.h"
+#include "engine/text/detok.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct exchange;
+struct http_server;
+
+enum chat_progress {
+    CHAT_WAITS,      /* nothing more can be said until the request changes */
+    CHAT_WANTS_ROOM, /* the outbox has no room for the next piece */
+    CHAT_ENDED,      /* the answer is whole */
+};
+
+enum chat_phase { CHAT_HEAD, CHAT_ROLE, CHAT_CONTENT, CHAT_FINISH, CHAT_USAGE, CHAT_LAST };
+
+struct chat_answer {
+    enum chat_phase phase;
+    bool is_stream, is_chunked, is_http_1_0;
+    bool is_closing; /* the end of the connection ends the answer */
+    struct detok text; /* how far the text was written */
+};
+
+/* Nothing is known yet: whether it is streamed says the request, once it is parsed. */
+void chat_answer_open(struct chat_answer *answer, bool is_http_1_0, bool is_closing);
+
+/* Writes what there is to be written and fits. The first bytes come when the first token or the refusal is known, so a
+ * refusal is a status of its own even when a stream was asked for. Called again whenever the request changed or the
+ * outbox has room again; never waits. */
+enum chat_progress chat_answer_fill(struct http_server *server, struct chat_answer *answer, struct exchange *exchange,
+                                    struct outbox *outbox);
+
+#endif
