@@ -54,7 +54,11 @@ enum {
     IMAGE_EDGE_MAX = 65535,            /* pixels an edge */
 
     /* Threads and log. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    STACK_BYTES = 4 * 1024 * 1024,     /* their frames and records are larger */
+#else
     STACK_BYTES = 512 * 1024,          /* stack of each of our threads */
+#endif
     THREADS_MAX = 64,                  /* compute threads */
     LOG_LINE_BYTES_MAX = 1024,
     LOG_LINES_MAX = 256,

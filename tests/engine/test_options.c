@@ -12,7 +12,7 @@ static struct options_error error;
 static bool parse(const char *line)
 {
     static char text[2048];
-    static char *arguments[128];
+    static char *arguments[256];
     int count = 1;
 
     arguments[0] = (char[]){"ashlar"};

@@ -25,7 +25,8 @@ static const struct plan_facts text_facts = {.context_max_tokens = 32768, .cpus 
 static bool derive(const char *flags, const struct plan_facts *model, uint32_t running)
 {
     static char line[1024];
-    char *arguments[64] = {(char[]){"ashlar"}, (char[]){"--model=M"}};
+    static char program[] = "ashlar", model_flag[] = "--model=M";
+    char *arguments[64] = {program, model_flag};
     int count = 2;
 
     (void)snprintf(line, sizeof line, "%s", flags);

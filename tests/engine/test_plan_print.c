@@ -44,7 +44,8 @@ static void solve(const char *memory)
     static struct options options;
     static struct options_error error;
     static char flag[64];
-    char *arguments[] = {(char[]){"ashlar"}, (char[]){"plan"}, (char[]){"--model=M"}, flag};
+    static char program[] = "ashlar", command[] = "plan", model[] = "--model=M";
+    char *arguments[] = {program, command, model, flag};
     struct plan_source source = {
         .options = &options,
         .facts = {.context_max_tokens = 32768,

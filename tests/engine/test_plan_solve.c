@@ -56,7 +56,8 @@ static struct plan_source source = {
 static bool solve(const char *flags)
 {
     static char line[1024];
-    char *arguments[64] = {(char[]){"ashlar"}, (char[]){"--model=M"}};
+    static char program[] = "ashlar", model_flag[] = "--model=M";
+    char *arguments[64] = {program, model_flag};
     int count = 2;
 
     (void)snprintf(line, sizeof line, "%s", flags);
