@@ -112,8 +112,9 @@ bool unicode_is_printable(uint32_t code)
  * nothing before it. Runs are independent of each other. */
 
 enum {
-    DECOMPOSED_MAX = 8, /* code points of one canonical decomposition (4 in Unicode 16) */
-    FIRST_MARK = 0x300, /* below, every code point is in NFC and begins a run */
+    DECOMPOSED_MAX = 8,        /* code points of one canonical decomposition (4 in Unicode 16) */
+    FIRST_MARK = 0x300,        /* below, every code point is in NFC and begins a run */
+    LATER_COMPOSITE = 0x11938, /* the reference neither composes nor decomposes it */
     FEW_MARKS = 16,
     RUN_CODES_A_BYTE = 2, /* decomposed code points for a byte of text, rounded up (the most is 3 for 2) */
 };
@@ -131,6 +132,10 @@ static size_t decompose(uint32_t code, uint32_t out[DECOMPOSED_MAX])
 {
     utf8proc_int32_t codes[DECOMPOSED_MAX];
     int bound_class = 0;
+    if (code == LATER_COMPOSITE) {
+        out[0] = code;
+        return 1;
+    }
     utf8proc_ssize_t count =
         utf8proc_decompose_char((utf8proc_int32_t)code, codes, DECOMPOSED_MAX, UTF8PROC_DECOMPOSE, &bound_class);
     assert(count >= 1 && count <= DECOMPOSED_MAX);
@@ -144,13 +149,8 @@ static size_t decompose(uint32_t code, uint32_t out[DECOMPOSED_MAX])
 static uint32_t compose(uint32_t first, uint32_t second)
 {
     utf8proc_int32_t pair[2] = {(utf8proc_int32_t)first, (utf8proc_int32_t)second};
-    if (first == 0x11935 && second == 0x11930) {
-        return 0; /* later than the reference's tables */
-    }
-    if (utf8proc_normalize_utf32(pair, 2, UTF8PROC_COMPOSE | UTF8PROC_STABLE) != 1) {
-        return 0;
-    }
-    return (uint32_t)pair[0];
+    bool is_one = utf8proc_normalize_utf32(pair, 2, UTF8PROC_COMPOSE | UTF8PROC_STABLE) == 1;
+    return is_one && pair[0] != LATER_COMPOSITE ? (uint32_t)pair[0] : 0;
 }
 
 /* True if `code` is its own NFC and never joins with what stands before it. */
