@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""compare_transformers: one picture question end to end, ashlar beside Hugging Face transformers, alternating in one run.
+"""compare_transformers: one picture question end to end, ashlar beside Hugging Face transformers, alternating.
 
 Both load the same folder, use the same threads and bf16, and answer the same question about the same picture greedily.
 Prints every pair, the medians, the ratio pair by pair and the peak resident memory of each process.
