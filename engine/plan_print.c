@@ -135,6 +135,9 @@ static void print_shortage(const struct plan *plan, struct print *print)
 {
     char a[NUMBER_BYTES], b[NUMBER_BYTES];
 
+    if (plan->outcome != BUDGET_TOO_SMALL) {
+        return;
+    }
     say(print, "\ndoes not fit: %s bytes are missing (the plan above, with one full context and one page, takes %s)\n",
         grouped(plan->budget.missing_bytes, a), grouped(plan->budget.least_bytes, b));
     say(print, "give more memory (--mem-fraction-static, --device-memory), or free some:\n");
@@ -157,10 +160,18 @@ size_t plan_print_text(const struct plan *plan, char *text, size_t capacity)
     print_head(plan, &print);
     print_rows(plan, &print);
     print_figures(plan, &print);
-    if (plan->outcome == BUDGET_TOO_SMALL) {
-        print_shortage(plan, &print);
-    }
+    print_shortage(plan, &print);
     assert(print.length < capacity);
+    return print.length;
+}
+
+size_t plan_print_shortage(const struct plan *plan, char *text, size_t capacity)
+{
+    struct print print = {.text = text, .capacity = capacity};
+
+    assert(capacity > 0);
+    text[0] = '\0';
+    print_shortage(plan, &print);
     return print.length;
 }
 

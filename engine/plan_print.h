@@ -15,6 +15,9 @@ enum { PLAN_TEXT_BYTES = 32 * 1024 };
  */
 size_t plan_print_text(const struct plan *plan, char *text, size_t capacity);
 
+/* Only the last part: what is missing and what would free it; empty if the plan fits. */
+size_t plan_print_shortage(const struct plan *plan, char *text, size_t capacity);
+
 /* The same as one JSON object, a value inside `out` (GET /server_info has it as memory_usage). */
 void plan_print_json(const struct plan *plan, struct json_out *out);
 

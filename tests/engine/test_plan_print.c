@@ -93,6 +93,11 @@ static void a_shortage_names_bytes_and_flags(void)
     CU_ASSERT(strstr(text, "does not fit: ") != NULL);
     CU_ASSERT(strstr(text, "bytes are missing") != NULL);
     CU_ASSERT(strstr(text, " frees ") != NULL);
+    char shortage[2048];
+    CU_ASSERT(plan_print_shortage(&plan, shortage, sizeof shortage) == strlen(shortage));
+    CU_ASSERT(strlen(shortage) > 0 && strcmp(strstr(text, "\ndoes not fit"), shortage) == 0);
+    solve("80Gi");
+    CU_ASSERT(plan_print_shortage(&plan, shortage, sizeof shortage) == 0);
 }
 
 static void a_small_buffer_cuts_and_does_not_overrun(void)

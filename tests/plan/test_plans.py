@@ -1,0 +1,104 @@
+"""Golden plans: what `ashlar plan` prints for each card and model, to the byte. A change of memory shows as a changed file.
+
+python3 tests/plan/test_plans.py         compares
+python3 tests/plan/test_plans.py make    writes the golden files anew (make plan-goldens)
+"""
+import difflib
+import json
+import os
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+FOLDER = os.path.join(ROOT, "tests", "plan")
+ASHLAR = os.environ.get("ASHLAR", "build/ashlar")
+
+CARDS = {"24gib": "24Gi", "40gib": "40Gi", "80gib": "80Gi", "141gib": "143771Mi"}
+MODELS = {"3b": "tests/data/models/Qwen2.5-VL-3B-Instruct", "7b": "tests/data/models/Qwen2.5-VL-7B-Instruct"}
+
+# Threads are named, since their default is the machine's.
+SERVING = ["--mem-fraction-static", "0.85", "--context-length", "32768", "--threads", "8"]
+BUSY = SERVING + ["--max-running-requests", "64", "--chunked-prefill-size", "8192"]
+
+
+def plans():
+    """Name -> (arguments, exit code)."""
+    found = {}
+    for card, memory in CARDS.items():
+        for model, folder in MODELS.items():
+            found[f"{model}-{card}"] = (["--model-path", folder, "--device-memory", memory] + SERVING, 0)
+    found["7b-141gib-busy"] = (["--model-path", MODELS["7b"], "--device-memory", CARDS["141gib"]] + BUSY, 0)
+    found["7b-16gib-missing"] = (["--model-path", MODELS["7b"], "--device-memory", "16Gi"] + SERVING, 3)
+    demo = ["--model-path", "demo/model", "--threads", "2"]
+    found["demo-2gib"] = (demo + ["--device-memory", "2Gi"], 0)
+    found["demo-small"] = (demo + ["--device-memory", "512Mi", "--max-running-requests", "2", "--context-length", "1024",
+                                   "--max-source-pixels", "4Mi", "--large-bodies", "1", "--large-body-bytes", "8Mi"], 0)
+    return found
+
+
+def printed(arguments):
+    done = subprocess.run([ASHLAR, "plan"] + arguments, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+def golden(arguments, text):
+    return f"# Made by `make plan-goldens`: build/ashlar plan {' '.join(arguments)}\n{text}"
+
+
+def path_of(name):
+    return os.path.join(FOLDER, name + ".golden")
+
+
+def make():
+    for name, (arguments, wanted) in plans().items():
+        code, out, err = printed(arguments)
+        if code != wanted:
+            sys.exit(f"{name}: exit code {code}, not {wanted}\n{out}{err}")
+        with open(path_of(name), "w") as file:
+            file.write(golden(arguments, out))
+
+
+def compare(name, arguments, wanted):
+    code, out, err = printed(arguments)
+    assert code == wanted, f"exit code {code}, not {wanted}\n{err}"
+    with open(path_of(name)) as file:
+        expected = file.read()
+    lines = difflib.unified_diff(expected.splitlines(), golden(arguments, out).splitlines(), name, "now", lineterm="")
+    difference = "\n".join(lines)
+    assert not difference, difference + "\n(if it is meant: make plan-goldens)"
+
+
+def json_agrees(name, arguments, wanted):
+    code, out, err = printed(arguments + ["--json"])
+    assert code == wanted, err
+    plan = json.loads(out)
+    assert plan["fits"] == (wanted == 0)
+    assert plan["total_bytes"] == plan["device_bytes"] + plan["pinned_bytes"] + plan["host_bytes"]
+    rows = sum(pool["bytes"] for pool in plan["pools"]) + plan["books_bytes"]
+    assert 0 <= plan["total_bytes"] - rows < 5000 * len(plan["pools"]), "bytes outside of every row"
+    for pool in plan["pools"]:
+        assert pool["count"] in (0, sum(holder["count"] for holder in pool["holders"])), pool["name"]
+    if wanted == 0:
+        assert plan["total_bytes"] <= plan["limit_bytes"]
+    if "7B" in " ".join(arguments):
+        assert (plan["tensors"], plan["weight_file_bytes"], plan["kv_token_bytes"]) == (729, 16584333312, 57344)
+
+
+def main():
+    if sys.argv[1:] == ["make"]:
+        return make()
+    passed = failed = 0
+    for name, (arguments, wanted) in plans().items():
+        for check in (compare, json_agrees):
+            try:
+                check(name, arguments, wanted)
+                passed += 1
+            except (AssertionError, OSError, ValueError, KeyError) as error:
+                failed += 1
+                print(f"{name}: {check.__name__}: {error}", file=sys.stderr)
+    print(f"plan: {passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
