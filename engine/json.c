@@ -239,7 +239,7 @@ size_t json_unescape_some(const char *text, size_t bytes, size_t *at, char *out,
         *at += run;
         if (left > run) {
             char utf8[UTF8_BYTES_MAX];
-            uint32_t code;
+            uint32_t code = 0;
             size_t taken = read_escape(slash, left - run, &code);
             size_t put = (size_t)utf8_encode(code, utf8);
             assert(taken > 0);

@@ -243,8 +243,8 @@ static int shortest_digits(double magnitude, char digits[18], int *point)
 
 int json_f64_print(double value, char *out)
 {
-    char digits[18];
-    int point;
+    char digits[18] = {0};
+    int point = 0;
     int length = 0;
 
     assert(isfinite(value));

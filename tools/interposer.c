@@ -27,7 +27,6 @@ void *__libc_memalign(size_t alignment, size_t bytes);
 void __libc_free(void *memory);
 
 /* Interposed, and declared nowhere any more. */
-void *valloc(size_t bytes);
 void *pvalloc(size_t bytes);
 void *memalign(size_t alignment, size_t bytes);
 

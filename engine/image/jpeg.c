@@ -120,6 +120,7 @@ static unsigned multiply_255(unsigned x, unsigned y)
 /* Adobe writes 255 - ink. With the inks c and k: colour = (255 - k) - c (255 - k) / 255, cut at 0. */
 static void convert_cmyk_row(const unsigned char *cmyk, uint32_t width, unsigned char *rgb)
 {
+    assert(cmyk != NULL && rgb != NULL);
     for (uint32_t x = 0; x < width; x++, cmyk += 4, rgb += 3) {
         unsigned light = cmyk[3];
         for (unsigned i = 0; i < 3; i++) {

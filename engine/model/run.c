@@ -63,6 +63,7 @@ static void set_dims(struct model *model)
     dims[LOGIT_ROWS] = limits->logit_rows_max;
     if (model->checkpoint->has_vision && limits->patches_max > 0) {
         uint32_t group = dims[V_GROUP];
+        assert(group > 0);
         assert(limits->tile_rows_max > 0 && limits->patches_max <= UINT32_MAX - group);
         dims[PATCHES] = (limits->patches_max + group - 1) / group * group;
         dims[TILE_ROWS] = (limits->tile_rows_max + group - 1) / group * group;
@@ -240,6 +241,7 @@ static void launch_picked(struct model *model, const struct step_call *call, con
     struct rmsnorm_args args = call->args.rmsnorm;
     uint32_t done = 0;
 
+    assert(picked != NULL);
     while (done < picked_count) {
         uint32_t run = 1;
         while (done + run < picked_count && picked[done + run] == picked[done] + run) {

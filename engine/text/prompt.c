@@ -31,6 +31,8 @@ void prompt_user(struct prompt *prompt, const char *text, size_t bytes)
 void prompt_template(struct prompt *prompt, const char *text)
 {
     size_t begin = prompt->length;
+
+    assert(prompt->ranges != NULL || prompt->range_capacity == 0);
     prompt_user(prompt, text, strlen(text));
     if (prompt->length == begin) {
         return;
