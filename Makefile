@@ -67,7 +67,7 @@ test-c: $(TESTS)
 	@tests/run.sh $(TESTS)
 
 # Whole-server tests are Python; one of them uses the official client, so they run in an environment of their own.
-SERVER_TESTS := $(wildcard tests/server/test_*.py)
+SERVER_TESTS := $(wildcard tests/server/test_*.py tests/plan/test_*.py)
 PYTHON       := build/venv/bin/python
 
 $(PYTHON):
@@ -84,6 +84,10 @@ test: ## install what tests need, build, run the whole quick suite
 	@$(MAKE) --no-print-directory -j2 $(PROGRAM) $(TESTS) $(PYTHON) build/tools/interposer.so build/tools/tidy
 	@$(MAKE) --no-print-directory tidy symcheck
 	@PYTHON=$(PYTHON) tests/run.sh $(TESTS) $(SERVER_TESTS) tools/noheap.py
+
+.PHONY: plan-goldens
+plan-goldens: $(PROGRAM) ## write tests/plan/*.golden anew, after a change of memory that is meant
+	@ASHLAR=$(PROGRAM) python3 tests/plan/test_plans.py make
 
 # Lint: our own linter first (fast, and it explains itself), then clang-tidy and cppcheck; warnings are errors.
 LINTED := $(SOURCES) $(filter-out tools/interposer.c,$(wildcard tools/*.c))

@@ -539,8 +539,30 @@ size_t options_help(char *text, size_t capacity)
     return help.length;
 }
 
+bool options_is_float32(const struct options *options)
+{
+    return strcmp(options->dtype, "float32") == 0 || strcmp(options->dtype, "float") == 0;
+}
+
+/* Types that the server takes for a neighbour, until it has them. */
+static void warn_types(const struct options *options)
+{
+    bool is_float32 = options_is_float32(options);
+
+    if (!is_float32 && strcmp(options->dtype, "auto") != 0 && strcmp(options->dtype, "bfloat16") != 0) {
+        log_warn("flag_replaced flag=%s value=%s used=bfloat16", rows[OPTION_dtype].name, options->dtype);
+    }
+    bool is_bf16_cache =
+        strcmp(options->kv_cache_dtype, "bf16") == 0 || strcmp(options->kv_cache_dtype, "bfloat16") == 0;
+    if (strcmp(options->kv_cache_dtype, "auto") != 0 && (is_float32 || !is_bf16_cache)) {
+        log_warn("flag_replaced flag=%s value=%s used=%s", rows[OPTION_kv_cache_dtype].name, options->kv_cache_dtype,
+                 is_float32 ? "float32" : "bfloat16");
+    }
+}
+
 void options_warn_ignored(const struct options *options)
 {
+    warn_types(options);
     for (int i = 0; i < OPTION_ROWS; i++) {
         if (options->is_given[i] && rows[i].status == STATUS_IGNORED) {
             log_warn("flag_ignored flag=%s reason=\"%s\"", rows[i].name, rows[i].help);

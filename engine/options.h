@@ -63,7 +63,10 @@ bool options_parse(struct options *options, int argument_count, char *const *arg
 enum { OPTIONS_HELP_BYTES = 32 * 1024 };
 size_t options_help(char *text, size_t capacity);
 
-/* Warns once for each flag that was given and has no meaning here. */
+/* True if activations, KV cache and features are float32: --dtype float32. Otherwise they are bfloat16. */
+bool options_is_float32(const struct options *options);
+
+/* Warns once for each flag that was given and has no meaning here, or whose value is taken for a neighbour. */
 void options_warn_ignored(const struct options *options);
 
 /* Row facts, for messages and lists: "--port". */

@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static struct options options;
 static struct options_error error;
@@ -432,6 +434,45 @@ static void help_names_every_flag_and_fits(void)
     CU_ASSERT(options_help(small, sizeof small) == sizeof small - 1);
 }
 
+/* What options_warn_ignored writes for a command line. */
+static const char *warnings(const char *line)
+{
+    static char text[8192];
+    int ends[2];
+    size_t length = 0;
+    ssize_t got;
+
+    CU_ASSERT_FATAL(parse(line) && pipe(ends) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        (void)dup2(ends[1], STDERR_FILENO);
+        options_warn_ignored(&options);
+        _exit(0);
+    }
+    (void)close(ends[1]);
+    while ((got = read(ends[0], text + length, sizeof text - 1 - length)) > 0) {
+        length += (size_t)got;
+    }
+    text[length] = '\0';
+    (void)close(ends[0]);
+    (void)waitpid(child, NULL, 0);
+    return text;
+}
+
+static void what_has_no_meaning_warns_once(void)
+{
+    CU_ASSERT(strcmp(warnings(MODEL "--port 5 --enable-metrics --kv-cache-dtype bf16"), "") == 0);
+    const char *text = warnings(MODEL "--schedule-policy lpm --schedule-policy lof --mm-io-worker-num 4");
+    CU_ASSERT(strstr(text, "flag=--schedule-policy") != NULL && strstr(text, "flag=--mm-io-worker-num") != NULL);
+    CU_ASSERT(strstr(strstr(text, "flag=--schedule-policy") + 1, "flag=--schedule-policy") == NULL);
+    text = warnings(MODEL "--dtype half --kv-cache-dtype fp8_e4m3");
+    CU_ASSERT(strstr(text, "flag=--dtype value=half used=bfloat16") != NULL);
+    CU_ASSERT(strstr(text, "flag=--kv-cache-dtype value=fp8_e4m3 used=bfloat16") != NULL);
+    CU_ASSERT(!options_is_float32(&options));
+    text = warnings(MODEL "--dtype float32 --kv-cache-dtype bf16");
+    CU_ASSERT(strstr(text, "used=float32") != NULL && options_is_float32(&options));
+}
+
 int main(int argc, char **argv)
 {
     static const struct harness_case cases[] = {
@@ -455,6 +496,7 @@ int main(int argc, char **argv)
         CASE(every_row_is_sound),
         CASE(bounds_of_every_row_hold),
         CASE(help_names_every_flag_and_fits),
+        CASE(what_has_no_meaning_warns_once),
         {NULL, NULL},
     };
     return harness_run(argc, argv, "engine/options", cases, NULL);
