@@ -281,9 +281,9 @@ static void long_strings_pass_at_memory_speed(void)
     bytes[0] = '"';
     bytes[length - 1] = '"';
     json_open(&reader, bytes, length);
-    (void)clock_gettime(CLOCK_MONOTONIC, &begin);
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
     CU_ASSERT_EQUAL(json_next(&reader, &event), ERR_OK);
-    (void)clock_gettime(CLOCK_MONOTONIC, &end);
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
     CU_ASSERT_EQUAL(event.bytes, length - 2);
     double seconds = (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
     (void)printf("json string scan: %.1f GB/s\n", (double)length / seconds / 1e9);

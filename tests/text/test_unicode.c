@@ -96,8 +96,7 @@ static void a_normal_text_is_seen_at_a_glance(void)
 {
     static const char *const texts[] = {
         "plain English, long enough for words",
-        "caf\xc3\xa9 stra\xc3\x9f"
-        "e",
+        "caf\xc3\xa9 gr\xc3\xbc\xc3\x9f",
         "\xe4\xb8\xad\xe6\x96\x87\xe5\xad\x97",
         "\xe3\x81\x8c\xe3\x83\x91", /* kana with marks */
         "\xed\x95\x9c\xea\xb5\xad\xec\x96\xb4",
@@ -142,9 +141,9 @@ static void long_runs_of_marks_take_linear_time(void)
     for (size_t i = 0; i < MARKS; i++) {
         memcpy(text + 1 + 2 * i, i % 3 == 0 ? "\xcc\x81" : i % 3 == 1 ? "\xcc\xa7" : "\xcc\xb4", 2);
     }
-    (void)clock_gettime(CLOCK_MONOTONIC, &begin);
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
     CU_ASSERT(unicode_nfc(text, bytes, out, bytes, scratch, scratch_bytes, &length));
-    (void)clock_gettime(CLOCK_MONOTONIC, &end);
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
     double seconds = (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
     (void)printf("unicode: %d marks in %.3f s\n", MARKS, seconds);
     CU_ASSERT(seconds < 0.5 && length == bytes);
