@@ -2,6 +2,7 @@
 #include "pools/domain.h"
 #include "tests/harness.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@ static void populated_memory_is_resident_zero_and_counted(void)
     for (int i = 0; i < DOMAIN_COUNT; i++) {
         uint64_t before = resident_bytes(), counted_before = domain_populated_bytes();
         unsigned char *range = domain_reserve((enum domain)i, RANGE_BYTES);
-        CU_ASSERT_FATAL(range != NULL);
+        assert(range != NULL);
         CU_ASSERT((uintptr_t)range % 4096 == 0);
         CU_ASSERT(resident_bytes() < before + RANGE_BYTES / 2);
         CU_ASSERT(domain_populate((enum domain)i, range, RANGE_BYTES));
@@ -84,7 +85,7 @@ static void a_file_is_a_private_copy(void)
 
     CU_ASSERT(write(file, "ashlar", 6) == 6);
     map = domain_file_map(path, &bytes);
-    CU_ASSERT_FATAL(map != NULL);
+    assert(map != NULL);
     CU_ASSERT(bytes == 6 && memcmp(map, "ashlar", 6) == 0);
     map[0] = 'A';
     CU_ASSERT(harness_read(path, back, sizeof back) == 6 && back[0] == 'a');
