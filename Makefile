@@ -67,7 +67,7 @@ test-c: $(TESTS)
 	@tests/run.sh $(TESTS)
 
 # Whole-server tests are Python; one of them uses the official client, so they run in an environment of their own.
-SERVER_TESTS := $(wildcard tests/server/test_*.py tests/plan/test_*.py)
+SERVER_TESTS := $(wildcard tests/pools/test_*.py tests/plan/test_*.py tests/server/test_*.py)
 PYTHON       := build/venv/bin/python
 
 $(PYTHON):

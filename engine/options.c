@@ -431,6 +431,9 @@ static bool check_whole(const struct options *options, struct options_error *err
     if (options->model_path == NULL || options->model_path[0] == '\0') {
         return refuse(error, "%s is missing: the folder of the model", rows[OPTION_model_path].name);
     }
+    if (strcmp(options->device, "cuda") == 0) {
+        return refuse(error, "%s: cuda is not in this build: auto or cpu", rows[OPTION_device].name);
+    }
     if (options->command == COMMAND_ASK && options->question == NULL) {
         return refuse(error, "ask: the question is missing");
     }

@@ -226,6 +226,7 @@ static void ranges_are_named(void)
     CU_ASSERT(is_refused(MODEL "--threads 0", "--threads: 0 is out of range: from 1 to"));
     CU_ASSERT(is_refused(MODEL "--device gpu", "auto|cpu|cuda"));
     CU_ASSERT(is_refused(MODEL "--device cp", "none of"));
+    CU_ASSERT(is_refused(MODEL "--device cuda", "not in this build"));
     CU_ASSERT(is_refused(MODEL "--device auto|cpu", "none of"));
     CU_ASSERT(is_refused(MODEL "--max-queued-requests 99999999999999999999", "--max-queued-requests"));
 }
