@@ -397,40 +397,6 @@ static void read_generation(struct checkpoint *checkpoint, const struct config_t
     };
 }
 
-static void keep_template(struct checkpoint *checkpoint, struct folder_file *file, char *text, size_t bytes)
-{
-    checkpoint->chat_template = text;
-    checkpoint->chat_template_bytes = bytes;
-    checkpoint->chat_template_file = file->config.file;
-    checkpoint->template_map = file->map;
-    checkpoint->template_map_bytes = file->map_bytes;
-}
-
-/* A processor's own template comes before the tokenizer's: the 3B has both, and they differ. */
-static void read_template(struct checkpoint *checkpoint)
-{
-    static const char *const names[] = {"chat_template.json", "tokenizer_config.json"};
-    struct folder_file file;
-    struct json_span span;
-
-    if (map_file(checkpoint->folder, "chat_template.jinja", &file)) {
-        keep_template(checkpoint, &file, file.map, (size_t)file.map_bytes);
-        return;
-    }
-    for (uint32_t i = 0; i < 2; i++) {
-        if (!map_file(checkpoint->folder, names[i], &file)) {
-            continue;
-        }
-        config_text_open(&file.config);
-        if (config_string(&file.config, "chat_template", &span)) {
-            char *text = (char *)file.map + (span.bytes - (const char *)file.map);
-            keep_template(checkpoint, &file, text, json_unescape(text, span.length, text));
-            return;
-        }
-        unmap_file(&file);
-    }
-}
-
 /* The "image" part of --mm-process-config. */
 static struct json_span image_overlay(const char *mm_process_json)
 {
@@ -487,16 +453,5 @@ void checkpoint_read(struct checkpoint *checkpoint, const struct checkpoint_sour
         unmap_file(&preprocessor);
     }
     unmap_file(&config);
-    read_template(checkpoint);
     bind_measure(checkpoint, &checkpoint->tensor_count, &checkpoint->tensor_bytes);
-}
-
-void checkpoint_close(struct checkpoint *checkpoint)
-{
-    if (checkpoint->template_map != NULL) {
-        domain_file_unmap(checkpoint->template_map, checkpoint->template_map_bytes);
-    }
-    checkpoint->template_map = NULL;
-    checkpoint->chat_template = NULL;
-    checkpoint->chat_template_bytes = 0;
 }

@@ -50,15 +50,8 @@ struct checkpoint {
 
     struct sampling_defaults sampling;
 
-    const char *chat_template;               /* text (not NUL-ended), until checkpoint_close; NULL: none */
-    size_t chat_template_bytes;
-    const char *chat_template_file;          /* where it was: "chat_template.json", …; constant */
-
     uint32_t tensor_count;                   /* that the tensor table asks for */
     uint64_t tensor_bytes;                   /* of them in bf16 files */
-
-    void *template_map;                      /* the file that chat_template lies in */
-    uint64_t template_map_bytes;
 };
 
 /* Where to read from. Strings outlive the checkpoint. */
@@ -68,11 +61,8 @@ struct checkpoint_source {
     const char *mm_process_json;      /* --mm-process-config: {"image": {"max_pixels": …}} over the preprocessor's; NULL */
 };
 
-/* Reads config.json, generation_config.json, preprocessor_config.json and the chat template. Refuses to start (code 4),
- * naming file and key, what it cannot serve. Start-up only: maps files. */
+/* Reads config.json, generation_config.json and preprocessor_config.json. Refuses to start (code 4), naming file
+ * and key, what it cannot serve. Start-up only. The chat template is engine/text/chat.h's, the tokenizer too. */
 void checkpoint_read(struct checkpoint *checkpoint, const struct checkpoint_source *source);
-
-/* Gives the chat template's file back: before ready. The rest stays. */
-void checkpoint_close(struct checkpoint *checkpoint);
 
 #endif
