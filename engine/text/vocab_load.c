@@ -228,7 +228,7 @@ static bool load_added_token(struct loader *loader, int64_t id)
             is_special = is_true;
         } else if (json_event_is(&key, "id") && value.kind == JSON_NUMBER) {
             (void)json_number_i64(value.text, value.bytes, &id);
-        } else if (is_true && !json_event_is(&key, "normalized")) {
+        } else if (is_true && !json_event_is(&key, "normalized")) { /* NFC leaves the token's own text as it is */
             return refuse(loader, "an added token with an option that is not known", key.text, key.bytes);
         }
     }

@@ -51,11 +51,32 @@ static void the_valid_beginning_ends_at_the_first_fault(void)
     }
 }
 
+static void faults_are_replaced_as_the_test_cases_have_it(void)
+{
+    char *text = harness_memory(8192);
+    char *expected = harness_memory(8192);
+    char *out = harness_memory(3 * 8192);
+    long bytes = harness_read("tests/data/text/utf8tests.bin", text, 8192);
+    long expected_bytes = harness_read("tests/data/text/utf8tests.replace.ref.txt", expected, 8192);
+    size_t length = 0;
+    CU_ASSERT_FATAL(bytes > 0 && expected_bytes > 0);
+    for (size_t at = 0; at < (size_t)bytes;) {
+        uint32_t code;
+        int step = utf8_decode(text + at, (size_t)bytes - at, &code);
+        size_t used = step > 0 ? (size_t)step : step < 0 ? (size_t)-step : (size_t)bytes - at;
+        memcpy(out + length, step > 0 ? text + at : UTF8_REPLACEMENT, step > 0 ? used : UTF8_REPLACEMENT_BYTES);
+        length += step > 0 ? used : UTF8_REPLACEMENT_BYTES;
+        at += used;
+    }
+    CU_ASSERT(length == (size_t)expected_bytes && memcmp(out, expected, length) == 0);
+}
+
 int main(int argc, char **argv)
 {
     static const struct harness_case cases[] = {
         CASE(every_scalar_value_goes_there_and_back),
         CASE(invalid_bytes_count_as_maximal_subparts),
+        CASE(faults_are_replaced_as_the_test_cases_have_it),
         CASE(the_valid_beginning_ends_at_the_first_fault),
         {NULL, NULL},
     };
