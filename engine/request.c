@@ -31,27 +31,6 @@ enum err request_refuse(struct request *request, enum err err, const char *param
     return err;
 }
 
-/* 24 hex digits that differ for every request of every run: two rounds of a bijection over its number and time. */
-static void write_id(struct request *request)
-{
-    static const char digits[] = "0123456789abcdef";
-    uint64_t words[2] = {request->number * 0x9e3779b97f4a7c15u ^ request->created_s << 20,
-                         request->arrived_us * 0xbf58476d1ce4e5b9u ^ request->number << 32};
-    char *out = request->id;
-
-    for (int i = 0; i < 2; i++) {
-        words[i] = (words[i] ^ (words[i] >> 30)) * 0xbf58476d1ce4e5b9u;
-        words[i] = (words[i] ^ (words[i] >> 27)) * 0x94d049bb133111ebu;
-        words[i] ^= words[i] >> 31;
-    }
-    memcpy(out, "chatcmpl-", 9);
-    out += 9;
-    for (int i = 0; i < 24; i++) {
-        *out++ = digits[words[i / 12] >> (4 * (i % 12)) & 15];
-    }
-    *out = '\0';
-}
-
 void request_open(struct request *request, uint32_t index, uint64_t number, uint64_t now_us, uint64_t unix_s)
 {
     assert(request != NULL);
@@ -64,5 +43,4 @@ void request_open(struct request *request, uint32_t index, uint64_t number, uint
     request->queue_next = UINT32_MAX;
     request->matched_stop_id = -1;
     request->matched_stop_string = -1;
-    write_id(request);
 }

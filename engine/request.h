@@ -117,7 +117,7 @@ enum err request_refuse(struct request *request, enum err err, const char *param
 /* The record with this index in the pool REQUEST. */
 struct request *request_at(uint32_t index);
 
-/* Makes a record fresh for a new client: everything zero but index, number, id, times. */
+/* Makes a record fresh for a new client: everything zero but index, number and times. `id` is the opener's to write. */
 void request_open(struct request *request, uint32_t index, uint64_t number, uint64_t now_us, uint64_t unix_s);
 
 #endif

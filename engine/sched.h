@@ -44,6 +44,7 @@ struct sched_slot {
     uint32_t state;          /* enum sched_state */
     struct request *request;
     bool is_health;          /* the slot and page kept for /health_generate: outside of admission and caches */
+    bool is_body_told;       /* engine.c: conn knows that the body may go */
     bool is_sharing;         /* its pages may still enter the prefix cache */
     slab_handle page_list;
     uint32_t *pages;
