@@ -103,7 +103,10 @@ static void fill_share(struct batch *batch, const struct sched *sched, const str
         batch->logit_slots[step->logit_row_count] = share->slot;
         batch->logit_rows[step->logit_row_count++] = step->row_count - 1;
     }
-    batch->prefill_rows += slot->state == SLOT_PREFILL ? share->count : 0;
+    if (slot->state == SLOT_PREFILL) {
+        batch->prefill_shares++;
+        batch->prefill_rows += share->count;
+    }
 }
 
 void batch_fill(struct batch *batch, const struct sched *sched, const struct model *model, uint32_t share_count)
@@ -112,7 +115,7 @@ void batch_fill(struct batch *batch, const struct sched *sched, const struct mod
     batch->step = (struct text_step){
         .rows = batch->rows, .sequences = batch->sequences, .sequence_count = share_count, .logit_rows = batch->logit_rows};
     batch->share_count = share_count;
-    batch->prefill_rows = 0;
+    batch->prefill_shares = batch->prefill_rows = 0;
     for (uint32_t i = 0; i < share_count; i++) {
         fill_share(batch, sched, model, i);
     }

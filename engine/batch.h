@@ -14,7 +14,7 @@ struct batch {
     uint32_t *logit_slots;            /* [share_max]: whose logits they are */
     struct sched_share *shares;       /* [share_max] */
     int32_t (*positions)[3];          /* [row_max] */
-    uint32_t share_count, prefill_rows;
+    uint32_t share_count, prefill_shares, prefill_rows;
     struct text_step step;
 };
 

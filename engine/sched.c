@@ -262,6 +262,17 @@ void sched_sweep(struct sched *sched)
     }
 }
 
+void sched_cancel_all(struct sched *sched)
+{
+    for (uint32_t index = sched->queue_first; index != UINT32_MAX; index = request_at(index)->queue_next) {
+        atomic_store_explicit(&request_at(index)->is_cancelled, true, memory_order_relaxed);
+    }
+    for (uint32_t i = 0; i < sched->started_count; i++) {
+        atomic_store_explicit(&sched->slots[sched->ages[i]].request->is_cancelled, true, memory_order_relaxed);
+    }
+    sched_sweep(sched);
+}
+
 /* Rows of the prompt that may be computed now. Moves between PREFILL and WAIT_PICTURE. */
 static uint32_t prefill_rows(struct sched *sched, struct sched_slot *slot, uint32_t rows_max)
 {

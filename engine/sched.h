@@ -120,6 +120,9 @@ bool sched_submit_health(struct sched *sched, struct request *request);
 /* Ends every request whose is_cancelled is set. */
 void sched_sweep(struct sched *sched);
 
+/* Cancels everybody: the server is going down. */
+void sched_cancel_all(struct sched *sched);
+
 /* Resumes the paused, eldest first; then starts from the queue's head as long as it is safe. */
 void sched_admit(struct sched *sched);
 

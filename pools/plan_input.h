@@ -26,6 +26,7 @@ struct pool_sizes {
     uint64_t image_rgb_bytes;      /* a decoded source picture */
     uint64_t image_work_bytes;     /* decoder's and resizer's own memory */
     uint64_t sample_work_bytes;    /* candidates of one sampler */
+    uint64_t engine_bytes;         /* slots, admission, the rows of a step, answers under way */
     uint64_t queue_bytes;          /* all rings between the threads */
 };
 

@@ -74,8 +74,9 @@ POOL(IMAGE_RGB, HOST, s->image_rgb_bytes, HELD(l->picture_workers, "the picture 
      "cannot: one for each picture worker")
 POOL(IMAGE_WORK, HOST, s->image_work_bytes, HELD(l->picture_workers, "the picture worker"),
      "400: the picture needs more than it may")
-POOL(SAMPLE_WORK, HOST, s->sample_work_bytes, HELD(l->compute_threads, "compute threads"),
-     "cannot: one for each compute thread")
+POOL(SAMPLE_WORK, HOST, s->sample_work_bytes, HELD(1, "the engine's thread, which samples row by row"),
+     "cannot: taken once, at start")
+POOL(ENGINE, HOST, s->engine_bytes, HELD(1, "slots, rows of a step, answers under way"), "cannot: taken once, at start")
 POOL(QUEUE, HOST, s->queue_bytes, HELD(1, "all queues"), "cannot: rings are as long as what they carry is many")
 POOL(LOG_LINE, HOST, LOG_SLOT_BYTES, HELD(LOG_LINES_MAX, "lines on their way"), "the line is dropped and counted")
 POOL(STACK, HOST, STACK_BYTES, HELD(l->stacks, "threads, all but the first"), "cannot: one for each thread")

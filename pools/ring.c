@@ -146,6 +146,11 @@ bool crowd_ring_push(struct crowd_ring *ring, const void *element)
     return true;
 }
 
+bool crowd_ring_has_any(const struct crowd_ring *ring)
+{
+    return atomic_load_explicit(turn_at(ring, ring->head), memory_order_acquire) == ring->head + 1;
+}
+
 bool crowd_ring_pop(struct crowd_ring *ring, void *element)
 {
     _Atomic uint32_t *turn = turn_at(ring, ring->head);

@@ -46,5 +46,6 @@ uint64_t crowd_ring_bytes(uint32_t count, uint32_t element_bytes);
 void crowd_ring_open(struct crowd_ring *ring, void *memory, uint32_t count, uint32_t element_bytes);
 bool crowd_ring_push(struct crowd_ring *ring, const void *element); /* any thread */
 bool crowd_ring_pop(struct crowd_ring *ring, void *element);        /* the reader */
+bool crowd_ring_has_any(const struct crowd_ring *ring);             /* the reader: a pop would succeed */
 
 #endif

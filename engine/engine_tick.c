@@ -1,0 +1,353 @@
+/* engine_tick: one round of the engine's thread: what arrived, who left, a forward pass, its tokens, then pictures.
+ *
+ * Always true between rounds: no row is computed and not advanced, no token sampled and not published.
+ */
+#include "engine/clock.h"
+#include "engine/engine_inside.h"
+#include "engine/log.h"
+#include "engine/sampling.h"
+#include "pools/pools.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum {
+    ROWS_AT_LEAST = 16,   /* of a prompt in a step, however slow: it must get on */
+    ROWS_TO_MEASURE = 16, /* steps with fewer say nothing about a row */
+    WINDOW_US = 1000000,
+    PICTURE_SHARE = 4,    /* budgets that a picture gets while prompts, but no streams, wait */
+};
+
+/* ---- what came in ---- */
+
+static bool take_arrivals(struct engine *engine)
+{
+    bool has_any = false;
+    uint32_t index;
+
+    while (crowd_ring_pop(&engine->arrivals, &index)) {
+        struct request *request = request_at(index);
+        assert(atomic_load_explicit(&request->stage, memory_order_acquire) == REQUEST_ENGINE);
+        sched_submit(&engine->sched, request);
+        has_any = true;
+    }
+    return has_any;
+}
+
+static void start_health(struct engine *engine)
+{
+    struct request *request = engine->health_request;
+
+    if (atomic_load_explicit(&engine->health, memory_order_acquire) != HEALTH_WANTED) {
+        return;
+    }
+    request_open(request, request->index, 0, clock_now_us(), 0);
+    request->tokens = pools_at(POOL_TOKENS, pools_held(POOL_TOKENS, engine->health_tokens));
+    request->tokens[0] = engine->health_token;
+    request->prompt_tokens = 1;
+    request->max_new_tokens = 1;
+    request->sampling.repetition_penalty = 1;
+    if (sched_submit_health(&engine->sched, request)) {
+        atomic_store_explicit(&engine->health, HEALTH_RUNNING, memory_order_release);
+    }
+}
+
+/* Everything that others asked for. True if anything changed. */
+static bool take_orders(struct engine *engine)
+{
+    bool has_any = take_arrivals(engine);
+
+    start_health(engine);
+    if (atomic_exchange_explicit(&engine->has_cancels, false, memory_order_acq_rel)) {
+        sched_sweep(&engine->sched);
+        has_any = true;
+    }
+    if (atomic_exchange_explicit(&engine->wants_flush, false, memory_order_acq_rel)) {
+        enum err err = sched_flush(&engine->sched);
+        log_info("flush_cache done=%d", err == ERR_OK);
+    }
+    return has_any;
+}
+
+/* ---- a forward pass ---- */
+
+/* Prompt rows of this step: all that fit, or what the budget allows while somebody streams. */
+static uint32_t rows_now(const struct engine *engine)
+{
+    uint32_t most = engine->parts.limits->chunk_tokens;
+
+    if (!sched_has_decode(&engine->sched)) {
+        return most;
+    }
+    uint64_t row_us = engine->pace.row_us;
+    uint64_t rows = row_us == 0 ? ROWS_AT_LEAST : (uint64_t)engine->parts.step_budget_ms * 1000 / row_us;
+    rows = rows < ROWS_AT_LEAST ? ROWS_AT_LEAST : rows;
+    return rows < most ? (uint32_t)rows : most;
+}
+
+static uint64_t mean_of(uint64_t mean, uint64_t sample)
+{
+    return mean == 0 ? sample + 1 : (3 * mean + sample) / 4;
+}
+
+static void count_step(struct engine *engine, uint64_t took_us)
+{
+    const struct text_step *step = &engine->batch.step;
+
+    if (engine->batch.prefill_rows >= ROWS_TO_MEASURE) {
+        engine->pace.row_us = mean_of(engine->pace.row_us, took_us / step->row_count);
+    }
+    engine->pace.window_tokens += step->logit_row_count;
+    atomic_fetch_add_explicit(&engine->stats.steps, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&engine->stats.generated_tokens_total, step->logit_row_count, memory_order_relaxed);
+    atomic_store_explicit(&engine->stats.last_step_us, clock_now_us(), memory_order_relaxed);
+}
+
+/* Chooses and publishes the token behind a slot's last row. */
+static void answer_slot(struct engine *engine, uint32_t index, float *logits)
+{
+    struct sched_slot *slot = &engine->sched.slots[index];
+    struct request *request = slot->request;
+    struct answer *answer = &engine->answers[index];
+    uint32_t answered = slot->known - request->prompt_tokens;
+    int32_t token = 0;
+    const int32_t *masked_ids;
+
+    if (answered == 0) {
+        answer_open(answer, request, engine->parts.checkpoint->eos_ids, engine->parts.checkpoint->eos_count);
+        atomic_store_explicit(&request->first_token_us, clock_now_us(), memory_order_relaxed);
+    }
+    uint32_t masked_count = answer_masked(answer, request, answered, &masked_ids);
+    struct sampling_row row = {.logits = logits,
+                               .vocab = engine->parts.checkpoint->vocab,
+                               .id_limit = engine->parts.id_limit,
+                               .params = &request->sampling,
+                               .answer_ids = request->tokens + request->prompt_tokens,
+                               .answer_count = answered,
+                               .masked_ids = masked_ids,
+                               .masked_count = masked_count};
+    enum err err = sampling_choose(&row, sampling_noise(request->sampling.seed, 0, answered), engine->sample_work, &token);
+    if (err != ERR_OK) {
+        log_error("logits request=%s index=%u: not finite", request->id, slot->known);
+        (void)request_refuse(request, err, "", "at token %u", slot->known);
+        sched_end(&engine->sched, index);
+        return;
+    }
+    sched_append(&engine->sched, index, token);
+    if (answer_publish(answer, request, engine->parts.tokenizer, answered + 1) != FINISH_NONE) {
+        sched_end(&engine->sched, index); /* its notice comes with DONE */
+    } else {
+        engine_notice(engine, request->index);
+    }
+}
+
+/* Hundredths of all KV tokens that are in use. */
+static uint32_t token_usage(const struct engine *engine)
+{
+    const struct kv *kv = &engine->sched.kv;
+
+    return (uint32_t)((uint64_t)(kv->page_count - kv_available(kv)) * 100 / kv->page_count);
+}
+
+/* The lines that SGLang's own scripts read. */
+static void log_step(struct engine *engine)
+{
+    struct engine_pace *pace = &engine->pace;
+    const struct sched *sched = &engine->sched;
+    uint32_t usage = token_usage(engine);
+
+    if (engine->batch.prefill_rows > 0) {
+        log_info("Prefill batch. #new-seq: %u, #new-token: %u, #cached-token: %llu, token usage: %u.%02u, "
+                 "#running-req: %u, #queue-req: %u",
+                 engine->batch.prefill_shares, engine->batch.prefill_rows,
+                 (unsigned long long)(sched->cached_tokens - pace->logged_cached_tokens), usage / 100, usage % 100,
+                 sched->started_count, sched->queued_count);
+        pace->logged_cached_tokens = sched->cached_tokens;
+        return;
+    }
+    if (++pace->decode_steps % engine->parts.decode_log_interval == 0) {
+        uint32_t milli = atomic_load_explicit(&engine->stats.tokens_per_second_milli, memory_order_relaxed);
+        log_info("Decode batch. #running-req: %u, #token: %u, token usage: %u.%02u, gen throughput (token/s): %u.%02u, "
+                 "#queue-req: %u",
+                 sched->started_count, (sched->kv.page_count - kv_available(&sched->kv)) * KV_PAGE_TOKENS, usage / 100,
+                 usage % 100, milli / 1000, milli % 1000 / 10, sched->queued_count);
+    }
+}
+
+/* One step of everybody who can. False: nobody can. */
+static bool run_step(struct engine *engine)
+{
+    struct batch *batch = &engine->batch;
+    uint32_t share_count = sched_plan(&engine->sched, rows_now(engine), batch->shares);
+
+    if (share_count == 0) {
+        return false;
+    }
+    batch_fill(batch, &engine->sched, engine->parts.model, share_count);
+    log_step(engine);
+    uint64_t begin_us = clock_now_us();
+    model_text_step(engine->parts.model, &batch->step, engine->logits);
+    for (uint32_t i = 0; i < share_count; i++) {
+        sched_advance(&engine->sched, &batch->shares[i]);
+    }
+    count_step(engine, clock_now_us() - begin_us);
+    for (uint32_t i = 0; i < batch->step.logit_row_count; i++) {
+        answer_slot(engine, batch->logit_slots[i], engine->logits + (size_t)i * engine->parts.checkpoint->vocab);
+    }
+    return true;
+}
+
+/* ---- pictures ---- */
+
+static bool take_decoded(struct engine *engine)
+{
+    enum err err;
+    const char *reason;
+
+    if (engine->parts.limits->picture_workers == 0 || !picture_take(&engine->picture, &err, &reason)) {
+        return false;
+    }
+    atomic_fetch_add_explicit(&engine->stats.pictures_decoded_total, 1, memory_order_relaxed);
+    sched_job_done(&engine->sched, err, reason);
+    return true;
+}
+
+static bool give_job(struct engine *engine)
+{
+    if (!sched_next_job(&engine->sched)) {
+        return false;
+    }
+    struct sched_job *job = &engine->sched.job;
+    struct picture_job given = {.picture = &job->request->pictures[job->picture],
+                                .pixels = pools_at(POOL_PIXELS, job->pixels),
+                                .pixels_bytes = (size_t)pools_element_bytes(POOL_PIXELS),
+                                .is_cancelled = &job->is_cancelled};
+    picture_give(&engine->picture, &given);
+    return true;
+}
+
+/* The next picture's pixels go into the tower. False: none is being encoded. */
+static bool begin_encode(struct engine *engine)
+{
+    uint32_t index;
+    slab_handle pixels;
+
+    if (sched_encode_is_unwanted(&engine->sched)) {
+        model_vision_drop(engine->parts.model);
+        sched_drop_encode(&engine->sched);
+    }
+    if (!sched_next_encode(&engine->sched, &index, &pixels)) {
+        return engine->sched.encoding != MM_NONE;
+    }
+    const struct mm_feature *feature = mm_at(index);
+    for (uint32_t i = 0; i < feature->page_count; i++) {
+        engine->mm_pages[i] =
+            (unsigned char *)pools_base(POOL_MM_PAGE) + feature->pages[i] * pools_stride_bytes(POOL_MM_PAGE);
+    }
+    model_vision_begin(engine->parts.model, pools_at(POOL_PIXELS, pixels), feature->grid_h, feature->grid_w,
+                       engine->mm_pages);
+    return true;
+}
+
+/* True if something waits that a round would see to. */
+static bool has_news(struct engine *engine)
+{
+    return crowd_ring_has_any(&engine->arrivals) || atomic_load_explicit(&engine->has_cancels, memory_order_relaxed) ||
+           atomic_load_explicit(&engine->health, memory_order_relaxed) == HEALTH_WANTED ||
+           (engine->sched.is_decoding && picture_is_done(&engine->picture));
+}
+
+/* Units of the tower: at least one a round; while text is computed, only as many as the budget of the round has room for. */
+static bool run_vision(struct engine *engine, uint64_t begin_us, bool has_text)
+{
+    struct engine_pace *pace = &engine->pace;
+    uint64_t budget_us = (uint64_t)engine->parts.step_budget_ms * 1000;
+
+    if (!begin_encode(engine)) {
+        return false;
+    }
+    budget_us = sched_has_decode(&engine->sched) ? budget_us : PICTURE_SHARE * budget_us;
+    for (;;) {
+        uint64_t unit_us = clock_now_us();
+        bool is_done = model_vision_advance(engine->parts.model);
+        uint64_t now_us = clock_now_us();
+        pace->unit_us = mean_of(pace->unit_us, now_us - unit_us);
+        if (is_done) {
+            sched_encoded(&engine->sched);
+            atomic_fetch_add_explicit(&engine->stats.pictures_encoded_total, 1, memory_order_relaxed);
+            return true;
+        }
+        if (has_news(engine) || (has_text && now_us + pace->unit_us > begin_us + budget_us)) {
+            return true;
+        }
+    }
+}
+
+/* ---- what goes out ---- */
+
+static void give_back(struct engine *engine)
+{
+    struct sched *sched = &engine->sched;
+    struct request *request;
+
+    for (uint32_t i = 0; i < sched->started_count; i++) {
+        struct sched_slot *slot = &sched->slots[sched->ages[i]];
+        if (!slot->is_body_told && slot->state != SLOT_LEAVING &&
+            atomic_load_explicit(&slot->request->is_body_free, memory_order_relaxed)) {
+            slot->is_body_told = true;
+            engine_notice(engine, slot->request->index);
+        }
+    }
+    while ((request = sched_take_ended(sched)) != NULL) {
+        if (request == engine->health_request) {
+            atomic_store_explicit(&engine->health, HEALTH_DONE, memory_order_release);
+            engine_notice(engine, request->index);
+        } else {
+            engine_finish(engine, request);
+        }
+    }
+}
+
+static void publish_stats(struct engine *engine)
+{
+    struct engine_stats *stats = &engine->stats;
+    const struct sched *sched = &engine->sched;
+    uint64_t now_us = clock_now_us(), past_us = now_us - engine->pace.window_us;
+
+    if (past_us >= WINDOW_US) {
+        uint64_t milli = engine->pace.window_tokens * 1000000000 / past_us;
+        atomic_store_explicit(&stats->tokens_per_second_milli, (uint32_t)milli, memory_order_relaxed);
+        engine->pace.window_us = now_us;
+        engine->pace.window_tokens = 0;
+    }
+    atomic_store_explicit(&stats->running_requests, sched->started_count - sched->paused_count, memory_order_relaxed);
+    atomic_store_explicit(&stats->paused_requests, sched->paused_count, memory_order_relaxed);
+    atomic_store_explicit(&stats->queued_requests, sched->queued_count, memory_order_relaxed);
+    atomic_store_explicit(&stats->used_kv_pages, sched->kv.page_count - kv_available(&sched->kv), memory_order_relaxed);
+    atomic_store_explicit(&stats->evictable_kv_pages, sched->kv.evictable_count, memory_order_relaxed);
+    atomic_store_explicit(&stats->free_kv_pages, sched->kv.free_count, memory_order_relaxed);
+    atomic_store_explicit(&stats->prompt_tokens_total, sched->prompt_tokens, memory_order_relaxed);
+    atomic_store_explicit(&stats->cached_tokens_total, sched->cached_tokens, memory_order_relaxed);
+    atomic_store_explicit(&stats->feature_hits_total, sched->mm.hit_count, memory_order_relaxed);
+    atomic_store_explicit(&stats->evicted_pages_total, sched->prefix.evicted_count, memory_order_relaxed);
+}
+
+bool engine_tick(struct engine *engine)
+{
+    uint64_t begin_us = clock_now_us();
+
+    atomic_store_explicit(&engine->stats.tick_started_us, begin_us, memory_order_relaxed);
+    bool has_any = take_orders(engine);
+    has_any = take_decoded(engine) || has_any;
+    if (atomic_load_explicit(&engine->is_stopping, memory_order_acquire)) {
+        sched_cancel_all(&engine->sched);
+    }
+    sched_admit(&engine->sched);
+    bool has_text = run_step(engine);
+    has_any = give_job(engine) || has_any;
+    has_any = run_vision(engine, begin_us, has_text) || has_any;
+    give_back(engine);
+    publish_stats(engine);
+    atomic_store_explicit(&engine->stats.tick_started_us, 0, memory_order_relaxed);
+    return has_text || has_any;
+}
