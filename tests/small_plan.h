@@ -25,6 +25,7 @@ static const struct pool_sizes small_plan_sizes = {
     .image_rgb_bytes = 9000,
     .image_work_bytes = 80000,
     .sample_work_bytes = 10000,
+    .engine_bytes = 4096,
     .queue_bytes = 4096,
 };
 

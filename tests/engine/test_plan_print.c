@@ -35,6 +35,7 @@ static void measure(const void *context, const struct pool_limits *limits, struc
         .image_rgb_bytes = 3 * limits->source_pixels,
         .image_work_bytes = 6 * limits->source_pixels,
         .sample_work_bytes = 20000,
+        .engine_bytes = 4096,
         .queue_bytes = 8192,
     };
 }

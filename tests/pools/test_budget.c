@@ -30,6 +30,7 @@ static void fill(void)
         .image_rgb_bytes = 900000,
         .image_work_bytes = 800000,
         .sample_work_bytes = 10000,
+        .engine_bytes = 4096,
         .queue_bytes = 4096,
     };
     limits = (struct pool_limits){
