@@ -101,8 +101,13 @@ tidy: build/tools/tidy ## check lengths, names, layering, tests for each file (o
 	@build/tools/tidy tools/tidy_exceptions.txt \
 	    $$(git ls-files -co --exclude-standard -- '*.c' '*.h' '*.py' '*.sh' Makefile | grep -vE '^(tests/data|demo)/')
 
+.PHONY: headers
+headers: ## compile each header alone
+	@for header in $(filter-out %_table.h pools/no_heap.h,$(wildcard *.h pools/*.h kernels/*.h engine/*.h engine/*/*.h)); do \
+	    $(CC) $(CFLAGS) -Wno-unused -fsyntax-only -x c $$header || exit 1; done
+
 .PHONY: lint
-lint: tidy ## tidy, clang-tidy, cppcheck
+lint: tidy headers ## tidy, each header alone, clang-tidy, cppcheck
 	@printf '%s\n' $(LINTED) | xargs -P 2 -n 4 sh -c 'clang-tidy --quiet "$$@" -- -std=c11 $(DEFINES) -I. -Ibuild/release \
 	    2>/dev/null' clang-tidy
 	@cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --suppressions-list=tools/cppcheck.txt -j 2 \
