@@ -20,27 +20,14 @@ uint64_t exchange_bytes(void)
     return sizeof(struct exchange);
 }
 
-void exchange_book_open(struct exchange_book *book, struct engine *engine, struct metrics *metrics, uint64_t id_seed)
+void exchange_book_open(struct exchange_book *book, struct engine *engine, struct metrics *metrics,
+                        uint32_t open_max)
 {
     memset(book, 0, sizeof *book);
+    book->open_max = open_max;
     book->engine = engine;
     book->metrics = metrics;
-    book->id_seed = id_seed;
     book->next_number = 1;
-}
-
-/* The finalizer of splitmix64: a bijection, so numbers that differ give ids that differ. */
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
-static void name_request(const struct exchange_book *book, struct request *request)
-{
-    (void)snprintf(request->id, sizeof request->id, "chatcmpl-%016" PRIx64 "%08" PRIx32, mix(request->number ^ book->id_seed),
-                   (uint32_t)(book->id_seed >> 32));
 }
 
 static void put_body(struct exchange_book *book, struct exchange *exchange)
@@ -56,7 +43,7 @@ static void put_body(struct exchange_book *book, struct exchange *exchange)
 enum err exchange_open(struct exchange_book *book, struct conn *conn, uint64_t body_bytes, struct exchange **exchange)
 {
     bool is_small = body_bytes <= pools_element_bytes(POOL_BODY_SMALL);
-    slab_handle request = pools_get(POOL_REQUEST);
+    slab_handle request = book->open_count < book->open_max ? pools_get(POOL_REQUEST) : SLAB_NONE;
     slab_handle tokens = slab_is_some(request) ? pools_get(POOL_TOKENS) : SLAB_NONE;
     slab_handle body = slab_is_some(tokens) && is_small ? pools_get(POOL_BODY_SMALL) : SLAB_NONE;
 
@@ -73,7 +60,6 @@ enum err exchange_open(struct exchange_book *book, struct conn *conn, uint64_t b
     struct exchange *e = pools_at(POOL_REQUEST, request);
     memset(e, 0, sizeof *e);
     request_open(&e->request, request.index, book->next_number++, clock_now_us(), (uint64_t)clock_unix_seconds());
-    name_request(book, &e->request);
     e->request.tokens = pools_at(POOL_TOKENS, tokens);
     e->request_handle = request;
     e->tokens_handle = tokens;

@@ -29,16 +29,16 @@ struct exchange_book {
     struct engine *engine;
     struct metrics *metrics;
     struct exchange *first;
-    uint32_t open_count;
+    uint32_t open_count, open_max; /* all that may run or wait: the pool has one more, for /health_generate */
     uint64_t next_number;
-    uint64_t id_seed;         /* of this process: ids of two runs differ */
     bool has_large_come_free; /* somebody may wait for it; whoever serves them clears it */
 };
 
 /* Bytes of one element of the pool REQUEST, for the plan. */
 uint64_t exchange_bytes(void);
 
-void exchange_book_open(struct exchange_book *book, struct engine *engine, struct metrics *metrics, uint64_t id_seed);
+void exchange_book_open(struct exchange_book *book, struct engine *engine, struct metrics *metrics,
+                        uint32_t open_max);
 
 /* Takes REQUEST, TOKENS and, for a body of at most a small slot (`body_bytes`; 0 for one of unknown length), BODY_SMALL:
  * all or nothing. ERR_QUEUE_FULL when one is missing. A larger body is left to exchange_take_large. */

@@ -142,8 +142,7 @@ void http_server_open(struct http_server *server, struct engine *engine, const s
     server->facts = *facts;
     server->engine = engine;
     metrics_open(&server->metrics);
-    uint64_t id_seed = clock_now_us() * 0x9e3779b97f4a7c15u ^ (uint64_t)clock_unix_seconds() << 20 ^ (uint64_t)getpid();
-    exchange_book_open(&server->book, engine, &server->metrics, id_seed);
+    exchange_book_open(&server->book, engine, &server->metrics, facts->running_requests + facts->queued_requests);
     server->next_deadline_us = UINT64_MAX;
     raise_descriptor_limit();
     watch(server, EPOLL_CTL_ADD, server->signal_fd, EPOLLIN, watch_special(WATCH_SIGNAL));
