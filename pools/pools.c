@@ -6,6 +6,7 @@
 
 #include "config.h"
 #include "pools/carve.h"
+#include "pools/resident.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -352,6 +353,7 @@ void pools_seal(void)
 {
     assert(state.is_open);
     assert(domain_file_map_count() == 0);
+    (void)resident_touch(); /* a refusal costs a page fault later, no more */
     for (int i = 0; i < POOL_COUNT; i++) {
         state.idle_used[i] = pools_used((enum pool)i);
     }

@@ -93,7 +93,8 @@ uint32_t pools_high_water(enum pool pool); /* largest used so far */
 uint64_t pools_refused(enum pool pool);
 const struct pool_plan *pools_opened_plan(void);
 
-/* Ends start-up: no file is mapped any more, what every pool holds now is its idle value, memory is sealed. Once. */
+/* Ends start-up: no file is mapped any more, the program's own pages are made resident (pools/resident.h), what every
+ * pool holds now is its idle value, memory is sealed. Once. */
 void pools_seal(void);
 
 /* Elements that the pool holds beyond its idle value (what it held at the seal). 0 for every pool when idle. */
