@@ -2,7 +2,8 @@
 # Fence 2: reads the symbols of every object of the product.  Usage: tools/symcheck.sh FOLDER  (build/release)
 #  1. only pools/domain_*.o may need something that obtains memory
 #  2. kernels/ need nothing but each other, maths, memory copies, and what a team of threads is made of
-#  3. exported names begin with the first word of the file's stem, or match a line of tools/symcheck_names.txt
+#  3. exported names begin with the first word of the file's stem or with its folder's name, or match a line of
+#     tools/symcheck_names.txt
 # Prints one line a finding; exits 1 if there is any.
 set -eu
 folder=$1
@@ -33,7 +34,7 @@ done >"$inside"
 for object in $objects; do
     source=${object#"$folder"/}
     stem=$(basename "$object" .o)
-    word=${stem%%_*}
+    word=${stem%%_*} place=$(basename "$(dirname "$source")")
     case "$source" in
     pools/domain_*) ;;
     *)
@@ -47,7 +48,7 @@ for object in $objects; do
             sed "s|.*|$source: needs &; kernels need maths and memory copies only|"
         ;;
     esac
-    exports "$object" | grep -Ev "^($word(_|\$)|main\$)" | sed "s|^|$source |" | grep -Evxf "$names" |
+    exports "$object" | grep -Ev "^(($word|$place)(_|\$)|main\$)" | sed "s|^|$source |" | grep -Evxf "$names" |
         sed "s|\(.*\) \(.*\)|\1: exports \2; begin it with ${word}_ or make it static|"
 done >"$findings" || true
 
