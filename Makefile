@@ -54,7 +54,15 @@ $(BUILD)/engine/model/registry.o: $(BUILD)/model_list.h
 
 $(BUILD)/tests/%: tests/%.c $(BUILD)/tests/harness.o $(LIBRARY)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -DASHLAR_TEST -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/tests/harness.o $(LIBRARY) $(LDLIBS) -lcunit
+	$(CC) $(CFLAGS) -DASHLAR_TEST -MMD -MP $(LDFLAGS) -o $@ $< $(filter %.o,$^) $(LIBRARY) $(LDLIBS) -lcunit
+
+# kerncheck: the ops' one driver, as a test and as a program (kerncheck --op linear --seed 7, kerncheck --bench).
+KERNCHECK := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/kernels/kerncheck_*.c))
+$(BUILD)/tests/kernels/test_op $(BUILD)/tests/kernels/kerncheck: $(KERNCHECK)
+
+.PHONY: kerncheck
+kerncheck: $(BUILD)/tests/kernels/kerncheck ## check every kernel against its oracle, at length
+	@$<
 
 .PHONY: demo
 demo: ## install, build, start the demo model, ask three questions about pictures, stop
@@ -174,4 +182,4 @@ help: ## list the targets
 	@grep -hE '^[a-z -]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 .SECONDARY:
--include $(OBJECTS:.o=.d) $(TESTS:=.d) $(FUZZERS:=.d)
+-include $(OBJECTS:.o=.d) $(TESTS:=.d) $(KERNCHECK:.o=.d) $(FUZZERS:=.d)

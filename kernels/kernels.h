@@ -34,14 +34,13 @@ static inline size_t kernel_type_bytes(enum kernel_type type)
 /* ---- weights ---- */
 
 enum {
-    PACK_OUT = 16,     /* outputs a block: the lanes of a vector */
-    PACK_IN_BF16 = 32, /* inputs are padded to this with zeros, so that wide kernels never see a tail */
+    PACK_OUT = 16, /* outputs a block: the lanes of a vector */
 };
 
 /* A linear layer's weight [out][in], packed so that a vector's lanes are neighbouring outputs:
- *   bf16: [out/16][in/2][16][2]   in rounded up to 32
+ *   bf16: [out/16][in/2][16][2]   in is even
  *   f32:  [out/16][in][16]
- * out is rounded up to 16; all padding is zero. `data` is aligned to 64. */
+ * out is rounded up to 16; that padding is zero. `data` is aligned to 64. */
 struct packed_matrix {
     void *data;
     uint32_t out, in; /* of the layer, without padding */
@@ -52,7 +51,7 @@ struct packed_matrix {
 uint64_t packed_matrix_bytes(uint32_t out, uint32_t in, enum kernel_type type);
 
 /* Packs rows [row_first, row_first + row_count) from `source`, which is [row_count][in] of any type. Rows come in any
- * order and in any pieces; each row's own padding is written with it, the padding behind the last row with the last row.
+ * order and in any pieces; the padding is written with the last row.
  * (So q, k and v that lie in one stacked tensor are three calls with three places in it.) */
 void packed_matrix_put(const struct packed_matrix *matrix, uint32_t row_first, uint32_t row_count, const void *source,
                        enum kernel_type source_type);
@@ -92,6 +91,9 @@ struct kv_store {
     uint32_t kv_heads, head_dim;
     enum kernel_type type;
 };
+
+/* Bytes of K alone, where V begins. */
+size_t kv_store_k_bytes(uint32_t kv_heads, uint32_t head_dim, enum kernel_type type);
 
 /* Bytes of one layer's K and V in a page; a multiple of 64. */
 size_t kv_store_layer_bytes(uint32_t kv_heads, uint32_t head_dim, enum kernel_type type);

@@ -1,0 +1,324 @@
+/* attention: online softmax over pages of keys, several rows of one sequence against each block of keys.
+ *
+ * A line is one row and one query head; a tile is some neighbouring rows and one key head, so its lines share K and V. The
+ * tile falls into runs: rows of one sequence whose keys begin at the same place. For each block of ATTENTION_KEYS keys, by
+ * absolute position, a run computes scores = Q K, the softmax step of each line, and out += weights V.
+ *
+ * Always true: a line's state depends on its own q and keys only. Keys of a block that it does not see have weight 0,
+ * whether they are computed for its neighbours or not.
+ */
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/page.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+enum {
+    LINES_MAX = 64,
+    DOT_BYTES_MAX = 4,
+    LANE_BYTES = PACK_OUT * 4,
+};
+
+/* A worker's memory. The sizes are those of the largest head, so that they do not depend on the model. */
+struct attention_memory {
+    _Alignas(64) unsigned char q[LINES_MAX][HEAD_DIM_MAX * DOT_BYTES_MAX];
+    float out[LINES_MAX][HEAD_DIM_MAX];
+    float scores[LINES_MAX][ATTENTION_KEYS];
+    unsigned char weights[LINES_MAX][ATTENTION_KEYS * DOT_BYTES_MAX];
+    float totals[LINES_MAX][PACK_OUT];
+    float max[LINES_MAX];
+    unsigned char edge_v[2][KV_PAGE_TOKENS * HEAD_DIM_MAX * 4]; /* V of pages that are not seen whole */
+};
+
+struct attention_job {
+    const struct attention_args *args;
+    struct attention_memory *memory;
+    uint32_t group;                 /* query heads a key head */
+    uint32_t tile_rows, row_tiles;
+};
+
+struct attention_run {
+    const struct attention_args *args;
+    struct attention_memory *memory;
+    uint32_t group, kv_head;
+    uint32_t row_first, row_count;
+    uint32_t key_first, key_end;    /* that any row sees */
+    uint32_t line_first;            /* lines before it have seen all their keys */
+    unsigned lanes;                 /* D in whole blocks of 16 */
+};
+
+size_t attention_workspace(const void *args, uint32_t worker_count)
+{
+    (void)args;
+    return (size_t)worker_count * sizeof(struct attention_memory);
+}
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+static const struct kv_row *place_of(const struct attention_run *run, uint32_t line)
+{
+    return &run->args->places[run->row_first + line / run->group];
+}
+
+/* Element of the line's head in an array with `stride` elements a row. */
+static size_t line_offset(const struct attention_run *run, uint32_t line, size_t stride)
+{
+    size_t row = run->row_first + line / run->group, head = (size_t)run->kv_head * run->group + line % run->group;
+
+    return row * stride + head * run->args->store->head_dim;
+}
+
+static void begin_lines(struct attention_run *run)
+{
+    const struct attention_args *args = run->args;
+    const struct kv_store *store = args->store;
+    struct attention_memory *memory = run->memory;
+
+    for (uint32_t line = 0; line < run->row_count * run->group; line++) {
+        cpu_to_dot(memory->q[line], store->type, cpu_at(args->q, args->q_type, line_offset(run, line, args->q_stride)),
+                   args->q_type, store->head_dim);
+        memset(memory->out[line], 0, run->lanes * LANE_BYTES);
+        memset(memory->totals[line], 0, sizeof memory->totals[line]);
+        memory->max[line] = -INFINITY;
+    }
+}
+
+/* A block of keys of a run: pages page_first .. page_first + page_count-1, some of them perhaps seen in part. */
+struct key_block {
+    uint32_t key_first, key_end;    /* seen by any row, inside the block */
+    uint32_t page_first, page_count;
+    uint32_t column;                /* of the first page's first key in scores and weights */
+    const unsigned char *pages[PANEL_SEGMENTS];
+};
+
+static struct key_block key_block_at(const struct attention_run *run, uint32_t block)
+{
+    uint32_t base = block * ATTENTION_KEYS;
+    struct key_block keys = {
+        .key_first = larger(run->key_first, base),
+        .key_end = smaller(run->key_end, base + ATTENTION_KEYS),
+    };
+    const struct kv_sequence *sequence = &run->args->sequences[run->args->places[run->row_first].sequence];
+
+    keys.page_first = keys.key_first / KV_PAGE_TOKENS;
+    keys.page_count = (keys.key_end - 1) / KV_PAGE_TOKENS - keys.page_first + 1;
+    keys.column = keys.page_first * KV_PAGE_TOKENS - base;
+    assert(keys.page_first + keys.page_count <= sequence->page_count);
+    for (uint32_t p = 0; p < keys.page_count; p++) {
+        keys.pages[p] = page_of(run->args->store, sequence, keys.page_first + p);
+    }
+    return keys;
+}
+
+/* scores = Q K for the lines that are not done. */
+static void score_block(const struct attention_run *run, const struct key_block *keys)
+{
+    const struct kv_store *store = run->args->store;
+    struct attention_memory *memory = run->memory;
+    uint32_t step_elements = store->type == TYPE_BF16 ? 2 : 1;
+    struct panel panel = {
+        .sum = &memory->scores[run->line_first][keys->column],
+        .sum_stride = ATTENTION_KEYS,
+        .in = memory->q[run->line_first],
+        .in_stride_bytes = sizeof memory->q[0],
+        .step_bytes = KV_PAGE_TOKENS * step_elements * kernel_type_bytes(store->type),
+        .rows = run->row_count * run->group - run->line_first,
+        .blocks = keys->page_count,
+        .segments = 1,
+        .steps = store->head_dim / step_elements,
+    };
+
+    for (uint32_t p = 0; p < keys->page_count; p++) {
+        panel.weight[0][p] = keys->pages[p] + page_k_offset(store, run->kv_head);
+    }
+    cpu_panel(store->type, &panel);
+}
+
+/* Hides what a line does not see, and turns its scores into weights. */
+static void weigh_line(const struct attention_run *run, const struct key_block *keys, uint32_t line)
+{
+    struct attention_memory *memory = run->memory;
+    enum kernel_type type = run->args->store->type;
+    const struct kv_row *place = place_of(run, line);
+    uint32_t page_key = keys->page_first * KV_PAGE_TOKENS, count = keys->page_count * KV_PAGE_TOKENS;
+    uint32_t first = larger(place->key_first, page_key) - page_key;
+    uint32_t end = smaller(larger(place->key_end, page_key) - page_key, count);
+    float *scores = &memory->scores[line][keys->column];
+    size_t dot_bytes = cpu_dot_bytes(type);
+
+    if (first >= end) {
+        memset(memory->weights[line] + keys->column * dot_bytes, 0, count * dot_bytes);
+        return;
+    }
+    for (uint32_t k = 0; k < first; k++) {
+        scores[k] = -INFINITY;
+    }
+    for (uint32_t k = end; k < count; k++) {
+        scores[k] = -INFINITY;
+    }
+    struct softmax_line step = {
+        .scores = scores,
+        .weights = memory->weights[line] + keys->column * dot_bytes,
+        .max = &memory->max[line],
+        .total = memory->totals[line],
+        .out = memory->out[line],
+        .key_blocks = keys->page_count,
+        .out_blocks = run->lanes,
+        .scale = run->args->scale,
+    };
+    if (type == TYPE_F32) {
+        cpu_kernels->softmax_f32(&step);
+    } else {
+        cpu_kernels->softmax_bf16(&step);
+    }
+}
+
+/* V of a page for this head; a copy with zeros in the slots that no row sees, since they may hold anything. */
+static const unsigned char *seen_v(const struct attention_run *run, const struct key_block *keys, uint32_t page,
+                                   unsigned char *copy)
+{
+    const struct kv_store *store = run->args->store;
+    const unsigned char *v = keys->pages[page] + page_v_offset(store, run->kv_head);
+    uint32_t base = (keys->page_first + page) * KV_PAGE_TOKENS;
+    size_t lanes = run->lanes * (size_t)PACK_OUT;
+
+    if (base >= keys->key_first && base + KV_PAGE_TOKENS <= keys->key_end) {
+        return v;
+    }
+    memcpy(copy, v, lanes * KV_PAGE_TOKENS * kernel_type_bytes(store->type));
+    for (uint32_t token = 0; token < KV_PAGE_TOKENS; token++) {
+        if (base + token >= keys->key_first && base + token < keys->key_end) {
+            continue;
+        }
+        for (size_t i = 0; i < lanes; i++) {
+            if (store->type == TYPE_F32) {
+                ((float *)(void *)copy)[token * lanes + i] = 0;
+            } else {
+                ((uint16_t *)(void *)copy)[token / 2 * lanes * 2 + i * 2 + token % 2] = 0;
+            }
+        }
+    }
+    return copy;
+}
+
+/* out += weights V for the lines that are not done. */
+static void add_block(const struct attention_run *run, const struct key_block *keys)
+{
+    const struct kv_store *store = run->args->store;
+    struct attention_memory *memory = run->memory;
+    size_t step_elements = store->type == TYPE_BF16 ? 2 : 1;
+    const unsigned char *v[PANEL_SEGMENTS];
+    struct panel panel = {
+        .sum_stride = HEAD_DIM_MAX,
+        .in = memory->weights[run->line_first] + keys->column * cpu_dot_bytes(store->type),
+        .in_stride_bytes = sizeof memory->weights[0],
+        .step_bytes = run->lanes * PACK_OUT * step_elements * kernel_type_bytes(store->type),
+        .rows = run->row_count * run->group - run->line_first,
+        .segments = keys->page_count,
+        .steps = KV_PAGE_TOKENS / (uint32_t)step_elements,
+        .is_added = true,
+    };
+
+    for (uint32_t p = 0; p < keys->page_count; p++) { /* only the first and the last can be seen in part */
+        v[p] = seen_v(run, keys, p, memory->edge_v[p > 0]);
+    }
+    for (uint32_t lane = 0; lane < run->lanes; lane += PANEL_BLOCKS) {
+        panel.blocks = smaller(PANEL_BLOCKS, run->lanes - lane);
+        panel.sum = &memory->out[run->line_first][lane * PACK_OUT];
+        for (uint32_t p = 0; p < keys->page_count; p++) {
+            for (uint32_t b = 0; b < panel.blocks; b++) {
+                panel.weight[p][b] =
+                    v[p] + (size_t)(lane + b) * PACK_OUT * step_elements * kernel_type_bytes(store->type);
+            }
+        }
+        cpu_panel(store->type, &panel);
+    }
+}
+
+static void attend_run(struct attention_run *run)
+{
+    const struct attention_args *args = run->args;
+    const struct kv_store *store = args->store;
+    struct attention_memory *memory = run->memory;
+    uint32_t line_count = run->row_count * run->group;
+
+    begin_lines(run);
+    for (uint32_t block = run->key_first / ATTENTION_KEYS; block * ATTENTION_KEYS < run->key_end; block++) {
+        struct key_block keys = key_block_at(run, block);
+        while (place_of(run, run->line_first)->key_end <= block * ATTENTION_KEYS) {
+            run->line_first += run->group;
+        }
+        score_block(run, &keys);
+        for (uint32_t line = run->line_first; line < line_count; line++) {
+            weigh_line(run, &keys, line);
+        }
+        add_block(run, &keys);
+    }
+    for (uint32_t line = 0; line < line_count; line++) {
+        size_t first = line_offset(run, line, (size_t)args->heads * store->head_dim);
+        cpu_kernels->attention_out(cpu_at_out(args->out, store->type, first), store->type, memory->out[line],
+                                   memory->totals[line], store->head_dim);
+    }
+}
+
+/* Rows from `row` on that form a run: one sequence, one beginning. Their ends may differ. */
+static uint32_t run_length(const struct attention_args *args, uint32_t row, uint32_t end, uint32_t *key_end)
+{
+    const struct kv_row *first = &args->places[row];
+    uint32_t next = row;
+
+    *key_end = 0;
+    while (next < end && args->places[next].sequence == first->sequence &&
+           args->places[next].key_first == first->key_first) {
+        assert(args->places[next].key_first < args->places[next].key_end);
+        *key_end = larger(*key_end, args->places[next].key_end);
+        next++;
+    }
+    return next - row;
+}
+
+static void attention_tile(void *ctx, uint32_t tile_index, uint32_t worker_index)
+{
+    const struct attention_job *job = ctx;
+    const struct attention_args *args = job->args;
+    uint32_t row = tile_index % job->row_tiles * job->tile_rows, end = smaller(row + job->tile_rows, args->rows);
+
+    while (row < end) {
+        struct attention_run run = {
+            .args = args,
+            .memory = &job->memory[worker_index],
+            .group = job->group,
+            .kv_head = tile_index / job->row_tiles,
+            .row_first = row,
+            .key_first = args->places[row].key_first,
+            .lanes = page_lanes(args->store) / PACK_OUT,
+        };
+        run.row_count = run_length(args, row, end, &run.key_end);
+        attend_run(&run);
+        row += run.row_count;
+    }
+}
+
+void cpu_attention(const void *arguments, struct team *team, void *workspace)
+{
+    const struct attention_args *args = arguments;
+    struct attention_job job = {.args = args, .memory = workspace, .group = args->heads / args->store->kv_heads};
+
+    if (args->rows == 0) {
+        return;
+    }
+    /* As many rows as a tile holds, but enough tiles for every worker to have some. */
+    uint32_t shares = args->rows * args->store->kv_heads / (4 * team->worker_count);
+    job.tile_rows = larger(1, smaller(LINES_MAX / job.group, shares));
+    job.row_tiles = (args->rows + job.tile_rows - 1) / job.tile_rows;
+    team->run(team, attention_tile, &job, job.row_tiles * args->store->kv_heads);
+}

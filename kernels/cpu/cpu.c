@@ -1,0 +1,86 @@
+/* cpu: which inner kernels this machine can run, and the cutting of row-wise ops.
+ *
+ * Always true after start: cpu_kernels points at a level that the machine can run, and does not change while an op runs.
+ */
+#include "kernels/cpu/cpu.h"
+
+#include <assert.h>
+#include <string.h>
+
+const struct cpu_kernels *cpu_kernels = &cpu_kernels_generic;
+
+const struct cpu_kernels *cpu_kernels_for(enum kernel_level level)
+{
+    switch (level) {
+    case LEVEL_REF:
+    case LEVEL_GENERIC:
+        return &cpu_kernels_generic;
+    case LEVEL_AVX2:
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &cpu_kernels_avx2 : NULL;
+    case LEVEL_AVX512:
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")
+                   ? &cpu_kernels_avx512
+                   : NULL;
+    case LEVEL_AVX512BF16:
+        return cpu_kernels_for(LEVEL_AVX512) != NULL && __builtin_cpu_supports("avx512bf16") ? &cpu_kernels_avx512bf16
+                                                                                            : NULL;
+    case LEVEL_COUNT:
+        break;
+    }
+    return NULL;
+}
+
+void cpu_to_dot(void *out, enum kernel_type type, const void *in, enum kernel_type in_type, uint32_t width)
+{
+    size_t dot_bytes = cpu_dot_bytes(type);
+    uint16_t rounded[HEAD_DIM_MAX];
+
+    assert(type == TYPE_BF16 || in_type == TYPE_F32);
+    if (in_type == TYPE_F32 && type == TYPE_BF16 && dot_bytes == 4) {
+        assert(width <= HEAD_DIM_MAX);
+        cpu_kernels->narrow(rounded, in, width);
+        cpu_kernels->widen(out, rounded, width);
+    } else if (in_type == TYPE_BF16 && dot_bytes == 4) {
+        cpu_kernels->widen(out, in, width);
+    } else if (in_type == TYPE_F32 && dot_bytes == 2) {
+        cpu_kernels->narrow(out, in, width);
+    } else {
+        memcpy(out, in, width * dot_bytes);
+    }
+}
+
+struct rows_job {
+    cpu_rows_function *rows;
+    const void *args;
+    uint32_t row_count, tile_rows;
+};
+
+static void rows_tile(void *ctx, uint32_t tile_index, uint32_t worker_index)
+{
+    const struct rows_job *job = ctx;
+    uint32_t first = tile_index * job->tile_rows, left = job->row_count - first;
+
+    (void)worker_index;
+    job->rows(job->args, first, first + (left < job->tile_rows ? left : job->tile_rows));
+}
+
+void cpu_rows(struct team *team, cpu_rows_function *rows, const void *args, uint32_t row_count, uint64_t row_work)
+{
+    enum { TILE_WORK = 32 * 1024 }; /* elements: tens of microseconds, against a few to wake a thread */
+    uint64_t per_tile = row_work < TILE_WORK ? TILE_WORK / (row_work > 0 ? row_work : 1) : 1;
+
+    if (row_count <= per_tile || team->worker_count == 1) {
+        rows(args, 0, row_count);
+        return;
+    }
+    struct rows_job job = {rows, args, row_count, (uint32_t)per_tile};
+    team->run(team, rows_tile, &job, (row_count + job.tile_rows - 1) / job.tile_rows);
+}
+
+size_t no_workspace(const void *args, uint32_t worker_count)
+{
+    (void)args;
+    (void)worker_count;
+    return 0;
+}

@@ -1,0 +1,40 @@
+/* linear: a product, then bias and rounding. */
+#include "kernels/cpu/linear.h"
+
+struct linear_job {
+    const struct linear_args *args;
+    void *workspace;
+    enum finish finish;
+};
+
+static void linear_tile(void *ctx, uint32_t tile_index, uint32_t worker_index)
+{
+    const struct linear_job *job = ctx;
+    const struct linear_args *args = job->args;
+    struct product_tile tile =
+        product_tile_at(args->rows, args->weight->out, tile_index, job->workspace, worker_index);
+    const float *bias = args->bias != NULL ? args->bias + tile.out_first : NULL;
+
+    product_run(&tile, 0, args->in, args->in_stride, args->weight);
+    for (size_t r = 0; r < tile.row_count; r++) {
+        size_t first = (tile.row_first + r) * args->out_stride + tile.out_first;
+        cpu_kernels->finish(cpu_at_out(args->out, args->out_type, first), job->finish, tile.sums[0] + r * PRODUCT_OUTS,
+                            bias, tile.out_count);
+    }
+}
+
+void linear_run(const struct linear_args *args, enum finish finish, struct team *team, void *workspace)
+{
+    struct linear_job job = {args, workspace, finish};
+
+    if (args->rows > 0) {
+        team->run(team, linear_tile, &job, product_tiles(args->rows, args->weight->out));
+    }
+}
+
+void cpu_linear(const void *arguments, struct team *team, void *workspace)
+{
+    const struct linear_args *args = arguments;
+
+    linear_run(args, args->out_type == TYPE_F32 ? FINISH_F32 : FINISH_BF16, team, workspace);
+}

@@ -1,0 +1,39 @@
+/* linear_swiglu: two products of the same inputs; gate and up meet in the worker's memory and never reach the main one. */
+#include "kernels/cpu/product.h"
+
+struct swiglu_job {
+    const struct linear_swiglu_args *args;
+    void *workspace;
+};
+
+static const float *bias_at(const float *bias, uint32_t first)
+{
+    return bias != NULL ? bias + first : NULL;
+}
+
+static void swiglu_tile(void *ctx, uint32_t tile_index, uint32_t worker_index)
+{
+    const struct swiglu_job *job = ctx;
+    const struct linear_swiglu_args *args = job->args;
+    enum kernel_type type = args->gate->type;
+    struct product_tile tile = product_tile_at(args->rows, args->gate->out, tile_index, job->workspace, worker_index);
+
+    product_run(&tile, 0, args->in, args->in_stride, args->gate);
+    product_run(&tile, 1, args->in, args->in_stride, args->up);
+    for (size_t r = 0; r < tile.row_count; r++) {
+        size_t first = (tile.row_first + r) * args->out_stride + tile.out_first;
+        cpu_kernels->finish_swiglu(cpu_at_out(args->out, type, first), type, tile.sums[0] + r * PRODUCT_OUTS,
+                                   tile.sums[1] + r * PRODUCT_OUTS, bias_at(args->gate_bias, tile.out_first),
+                                   bias_at(args->up_bias, tile.out_first), tile.out_count);
+    }
+}
+
+void cpu_linear_swiglu(const void *arguments, struct team *team, void *workspace)
+{
+    const struct linear_swiglu_args *args = arguments;
+    struct swiglu_job job = {args, workspace};
+
+    if (args->rows > 0) {
+        team->run(team, swiglu_tile, &job, product_tiles(args->rows, args->gate->out));
+    }
+}
