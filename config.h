@@ -1,4 +1,4 @@
-/* config: every limit that is not a flag, with its unit and its reason. Other files derive from these; none repeats them. */
+/* config: every limit that is not a flag, with its unit and its reason. Other files derive from these alone. */
 #ifndef CONFIG_H
 #define CONFIG_H
 

@@ -24,7 +24,8 @@ static bool root_piece(struct http_server *server, struct api_reply *reply, uint
     return text_piece("ashlar " ASHLAR_VERSION ": POST /v1/chat/completions\n", index, out, length);
 }
 
-static bool flushed_piece(struct http_server *server, struct api_reply *reply, uint32_t index, char *out, size_t *length)
+static bool flushed_piece(struct http_server *server, struct api_reply *reply, uint32_t index, char *out,
+                          size_t *length)
 {
     (void)server;
     (void)reply;

@@ -21,7 +21,7 @@ struct api_reply;
 typedef bool api_piece(struct http_server *server, struct api_reply *reply, uint32_t index, char *out, size_t *length);
 
 struct api_reply {
-    enum err err;             /* not ERR_OK: a refusal, made from err_table.h */
+    enum err err; /* not ERR_OK: a refusal, made from err_table.h */
     const char *param, *detail;
     const char *content_type; /* NULL: no body */
     api_piece *piece;         /* NULL: an empty body */

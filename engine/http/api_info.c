@@ -26,7 +26,8 @@ static void write_text(struct json_out *json, const char *text)
     json_out_string(json, text, strnlen(text, OPTION_TEXT_BYTES_MAX));
 }
 
-bool api_model_info_piece(struct http_server *server, struct api_reply *reply, uint32_t index, char *out, size_t *length)
+bool api_model_info_piece(struct http_server *server, struct api_reply *reply, uint32_t index, char *out,
+                          size_t *length)
 {
     const struct http_facts *facts = &server->facts;
     struct json_out json;
@@ -60,7 +61,7 @@ bool api_model_info_piece(struct http_server *server, struct api_reply *reply, u
     return index == 0;
 }
 
-/* --- server_info: pieces of one object ----------------------------------------------------------------------------- */
+/* --- server_info: pieces of one object --- */
 
 static void write_SWITCH(struct json_out *json, bool value)
 {
@@ -203,7 +204,8 @@ static void write_state(struct json_out *json, struct http_server *server)
     json_out_array_begin(json);
 }
 
-bool api_server_info_piece(struct http_server *server, struct api_reply *reply, uint32_t index, char *out, size_t *length)
+bool api_server_info_piece(struct http_server *server, struct api_reply *reply, uint32_t index, char *out,
+                           size_t *length)
 {
     const uint32_t option_pieces = (OPTION_ROWS + OPTIONS_A_PIECE - 1) / OPTIONS_A_PIECE;
     const uint32_t row_pieces = (POOL_COUNT + ROWS_A_PIECE - 1) / ROWS_A_PIECE;

@@ -1,7 +1,8 @@
 /* body: takes the framing off a request body, by Content-Length or chunked, as its bytes arrive.
  *
- * Always true between calls: taken_bytes + left_bytes never exceeds limit_bytes, so content can be received into a place
- * of limit_bytes without a further check; framing beside the content is bounded per line and for all trailers together.
+ * Always true between calls: taken_bytes + left_bytes never exceeds limit_bytes, so content can be received into a
+ * place of limit_bytes without a further check; framing beside the content is bounded per line and for all trailers
+ * together.
  */
 #include "engine/http/body.h"
 
@@ -9,10 +10,10 @@
 #include <string.h>
 
 enum body_part {
-    PART_SIZE,       /* hexadecimal digits, extensions, CRLF */
-    PART_CONTENT,    /* left_bytes of it */
+    PART_SIZE,        /* hexadecimal digits, extensions, CRLF */
+    PART_CONTENT,     /* left_bytes of it */
     PART_CONTENT_END, /* the CRLF behind a chunk */
-    PART_TRAILER,    /* lines up to an empty one; ignored */
+    PART_TRAILER,     /* lines up to an empty one; ignored */
     PART_END,
 };
 

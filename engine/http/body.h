@@ -17,19 +17,19 @@ enum body_state {
 };
 
 struct body {
-    uint64_t limit_bytes;     /* of content */
-    uint64_t taken_bytes;     /* of content so far */
-    uint64_t left_bytes;      /* of content in the part that is being read: the body, or one chunk */
+    uint64_t limit_bytes; /* of content */
+    uint64_t taken_bytes; /* of content so far */
+    uint64_t left_bytes;  /* of content in the part that is being read: the body, or one chunk */
     bool is_chunked;
-    uint8_t part;             /* enum body_part: of a chunked body, what the next byte belongs to */
+    uint8_t part; /* enum body_part: of a chunked body, what the next byte belongs to */
     bool has_digit, has_cr, is_in_extension, has_colon;
-    uint16_t line_bytes;      /* of the size line, extensions included */
+    uint16_t line_bytes; /* of the size line, extensions included */
     uint16_t trailer_bytes, trailer_line_bytes;
     enum err err;
 };
 
-/* A body as `head` frames it, of at most `limit_bytes` of content. A Content-Length above the limit is BODY_TOO_LARGE at
- * once; body_feed then says BODY_BAD. */
+/* A body as `head` frames it, of at most `limit_bytes` of content. A Content-Length above the limit is BODY_TOO_LARGE
+ * at once; body_feed then says BODY_BAD. */
 void body_open(struct body *body, const struct head *head, uint64_t limit_bytes);
 
 /* Takes framed bytes from `in`, writes content to `out` (room for `room` bytes), and says how many of both; any split

@@ -14,8 +14,8 @@
 #include <string.h>
 
 enum {
-    CONTENT_BYTES_MAX = 512,                 /* of text in one event: six times as many when escaped */
-    ENVELOPE_BYTES_MAX = 6 * 1024,           /* everything of a whole answer but its text; of one event but its text */
+    CONTENT_BYTES_MAX = 512,       /* of text in one event: six times as many when escaped */
+    ENVELOPE_BYTES_MAX = 6 * 1024, /* everything of a whole answer but its text; of one event but its text */
     DONE_ROOM_BYTES = 14 + OUTBOX_FRAME_BYTES + 5,
 };
 
@@ -48,14 +48,14 @@ void chat_answer_open(struct chat_answer *answer, bool is_http_1_0, bool is_clos
 }
 
 /* The text that comes next and may be released, whole characters; 0: none for now. */
-static size_t take_text(struct http_server *server, struct detok *text, const struct request *r, const struct look *look,
-                        char *out, size_t capacity)
+static size_t take_text(struct http_server *server, struct detok *text, const struct request *r,
+                        const struct look *look, char *out, size_t capacity)
 {
     return detok_read(text, server->facts.tokenizer, r->tokens + r->prompt_tokens, look->tokens,
                       look->finish != FINISH_NONE, look->bytes, out, capacity);
 }
 
-/* --- parts of both forms ------------------------------------------------------------------------------------------- */
+/* --- parts of both forms --- */
 
 static void write_identity(struct json_out *json, const struct request *r, const char *object)
 {
@@ -112,7 +112,7 @@ static void write_usage(struct json_out *json, const struct request *r, uint32_t
     json_out_object_end(json);
 }
 
-/* --- a refusal, in place of an answer ------------------------------------------------------------------------------ */
+/* --- a refusal, in place of an answer --- */
 
 static enum err refusal_of(const struct exchange *exchange, const struct look *look)
 {
@@ -151,7 +151,7 @@ static enum chat_progress write_refusal(struct http_server *server, struct chat_
     return CHAT_ENDED;
 }
 
-/* --- the whole answer at once -------------------------------------------------------------------------------------- */
+/* --- the whole answer at once --- */
 
 /* The JSON before the text, then the JSON behind it, each into `out` of ENVELOPE_BYTES_MAX. */
 static size_t write_before(const struct request *r, char *out)
@@ -273,7 +273,7 @@ static enum chat_progress fill_whole(struct http_server *server, struct chat_ans
     return CHAT_ENDED;
 }
 
-/* --- the answer as a stream ---------------------------------------------------------------------------------------- */
+/* --- the answer as a stream --- */
 
 static void begin_chunk(const struct chat_answer *answer, const struct request *r, struct outbox *outbox,
                         struct json_out *json)
@@ -287,8 +287,8 @@ static void begin_chunk(const struct chat_answer *answer, const struct request *
 
 /* What stands in "delta". */
 struct delta {
-    const char *role;     /* NULL: left out */
-    const char *content;  /* NULL: left out */
+    const char *role;    /* NULL: left out */
+    const char *content; /* NULL: left out */
     size_t content_bytes;
     uint32_t finish;
 };
@@ -454,5 +454,6 @@ enum chat_progress chat_answer_fill(struct http_server *server, struct chat_answ
         answer->is_stream = r->is_stream;
         detok_open(&answer->text, r->skip_special_tokens);
     }
-    return answer->is_stream ? fill_stream(server, answer, r, &look, outbox) : fill_whole(server, answer, r, &look, outbox);
+    return answer->is_stream ? fill_stream(server, answer, r, &look, outbox)
+                             : fill_whole(server, answer, r, &look, outbox);
 }

@@ -1,4 +1,5 @@
-/* chat_answer: the answer of POST /v1/chat/completions, made from TOKENS as the engine appends to it, streamed or whole. */
+/* chat_answer: the answer of POST /v1/chat/completions, made from TOKENS as the engine appends to it, streamed or
+ * whole. */
 #ifndef ENGINE_HTTP_CHAT_ANSWER_H
 #define ENGINE_HTTP_CHAT_ANSWER_H
 
@@ -22,7 +23,7 @@ enum chat_phase { CHAT_HEAD, CHAT_ROLE, CHAT_CONTENT, CHAT_FINISH, CHAT_USAGE, C
 struct chat_answer {
     enum chat_phase phase;
     bool is_stream, is_chunked, is_http_1_0;
-    bool is_closing; /* the end of the connection ends the answer */
+    bool is_closing;   /* the end of the connection ends the answer */
     struct detok text; /* how far the text was written */
 };
 

@@ -148,8 +148,8 @@ static enum err add_part(struct chat_reader *reader, const struct part *part, st
     struct chat_parse *parse = reader->parse;
 
     if (parse->part_count == PARTS_MAX) {
-        return request_refuse(reader->request, ERR_BAD_FIELD, "messages", "messages[%u]: at most %d content parts in all",
-                              part->message_index, PARTS_MAX);
+        return request_refuse(reader->request, ERR_BAD_FIELD, "messages",
+                              "messages[%u]: at most %d content parts in all", part->message_index, PARTS_MAX);
     }
     parse->parts[parse->part_count++] = added;
     return ERR_OK;
@@ -173,7 +173,8 @@ static enum err refuse_type(struct chat_reader *reader, const struct part *part)
 
 static enum err take_part(struct chat_reader *reader, const struct part *part)
 {
-    static const char *const moving[] = {"video_url", "video", "input_video", "audio_url", "input_audio", "audio", NULL};
+    static const char *const moving[] = {"video_url",   "video", "input_video", "audio_url",
+                                         "input_audio", "audio", NULL};
 
     if (!part->has_type) {
         return refuse_part(reader, part, ERR_BAD_FIELD, ".type", "is missing: \"text\" or \"image_url\"");
@@ -248,7 +249,8 @@ struct message_start {
     uint32_t index, part_count, picture_count, all_pictures;
 };
 
-static enum err read_content(struct chat_reader *reader, struct chat_message *message, const struct message_start *start)
+static enum err read_content(struct chat_reader *reader, struct chat_message *message,
+                             const struct message_start *start)
 {
     struct chat_parse *parse = reader->parse;
     struct json_event event;
@@ -282,8 +284,8 @@ static enum err read_role(struct chat_reader *reader, struct chat_message *messa
     /* As OpenAI's newer name for it, a developer speaks for the system. */
     static const struct {
         const char *name, *role;
-    } roles[] = {{"user", "user"},         {"assistant", "assistant"}, {"system", "system"},
-                 {"developer", "system"},  {"tool", "tool"},           {"function", "tool"}};
+    } roles[] = {{"user", "user"},        {"assistant", "assistant"}, {"system", "system"},
+                 {"developer", "system"}, {"tool", "tool"},           {"function", "tool"}};
     struct json_event event;
     enum err err = field_next(&reader->field, &event);
 

@@ -1,7 +1,7 @@
 /* chat_request: the JSON body of POST /v1/chat/completions becomes a request.
  *
- * Always true: a field that has a row in chat_field_table.h is checked for type and range wherever it stands, so nothing
- * behind this file checks a client's value again. The last of several equal fields counts.
+ * Always true: a field that has a row in chat_field_table.h is checked for type and range wherever it stands, so
+ * nothing behind this file checks a client's value again. The last of several equal fields counts.
  */
 #include "engine/http/chat_request.h"
 
@@ -34,7 +34,8 @@ static enum err read_model(struct chat_reader *reader)
     if (err != ERR_OK || event.kind == JSON_NULL) {
         return err;
     }
-    if (event.kind != JSON_STRING || event.bytes >= MODEL_NAME_BYTES_MAX || memchr(event.text, 0, event.bytes) != NULL) {
+    if (event.kind != JSON_STRING || event.bytes >= MODEL_NAME_BYTES_MAX ||
+        memchr(event.text, 0, event.bytes) != NULL) {
         return field_refuse(&reader->field, "model", "a string of less than 256 bytes");
     }
     _Static_assert(MODEL_NAME_BYTES_MAX == 256, "the message above");
@@ -107,8 +108,8 @@ static enum err add_stop(struct chat_reader *reader, const struct json_event *ev
         return ERR_OK; /* stops nowhere */
     }
     if (event->bytes > STOP_BYTES_MAX || r->stop_string_count == STOP_STRINGS_MAX) {
-        return request_refuse(r, ERR_BAD_FIELD, "stop", "stop: at most %d strings of at most %d bytes", STOP_STRINGS_MAX,
-                              STOP_BYTES_MAX);
+        return request_refuse(r, ERR_BAD_FIELD, "stop", "stop: at most %d strings of at most %d bytes",
+                              STOP_STRINGS_MAX, STOP_BYTES_MAX);
     }
     struct stop_string *stop = &r->stop_strings[r->stop_string_count++];
     stop->bytes = (uint16_t)event->bytes;
@@ -180,7 +181,8 @@ static enum err add_bias(struct chat_reader *reader, const struct json_event *ke
     }
     enum err err = field_next(&reader->field, &event);
     if (err == ERR_OK) {
-        err = field_number(&reader->field, &event, "logit_bias", -100, 100, false, "an object of values in [-100, 100]", &value);
+        err = field_number(&reader->field, &event, "logit_bias", -100, 100, false, "an object of values in [-100, 100]",
+                           &value);
     }
     if (err != ERR_OK) {
         return err;
@@ -190,7 +192,8 @@ static enum err add_bias(struct chat_reader *reader, const struct json_event *ke
         i++;
     }
     if (i == LOGIT_BIAS_MAX) {
-        return request_refuse(reader->request, ERR_BAD_FIELD, "logit_bias", "logit_bias: at most %d entries", LOGIT_BIAS_MAX);
+        return request_refuse(reader->request, ERR_BAD_FIELD, "logit_bias", "logit_bias: at most %d entries",
+                              LOGIT_BIAS_MAX);
     }
     s->bias_ids[i] = (int32_t)id;
     s->bias_values[i] = value;
@@ -252,7 +255,8 @@ static enum err read_tool_choice(struct chat_reader *reader)
         reader->parse->refuses_tools = true;
         return ERR_OK;
     }
-    bool is_forced = event.kind == JSON_OBJECT_BEGIN || (event.kind == JSON_STRING && json_event_is(&event, "required"));
+    bool is_forced =
+        event.kind == JSON_OBJECT_BEGIN || (event.kind == JSON_STRING && json_event_is(&event, "required"));
     if (is_forced) {
         return request_refuse(reader->request, ERR_UNSUPPORTED, "tool_choice",
                               "tool_choice: a forced call needs a grammar; send \"auto\" or \"none\"");
@@ -364,8 +368,8 @@ static enum err finish(struct chat_reader *reader)
         return field_refuse(&reader->field, "messages", "a list of at least one message");
     }
     if (reader->picture_count > images_max) {
-        return request_refuse(r, ERR_TOO_MANY_IMAGES, "messages", "%u images, at most %u a request", reader->picture_count,
-                              images_max);
+        return request_refuse(r, ERR_TOO_MANY_IMAGES, "messages", "%u images, at most %u a request",
+                              reader->picture_count, images_max);
     }
     if (p->top_k == 0) {
         return field_refuse(&reader->field, "top_k", "-1 or at least 1");
@@ -374,7 +378,8 @@ static enum err finish(struct chat_reader *reader)
         return refuse_unsupported(r, "n", "one choice a request");
     }
     if (p->wants_logprobs || p->top_logprobs > 0) {
-        return refuse_unsupported(r, p->wants_logprobs ? "logprobs" : "top_logprobs", "log probabilities are not returned");
+        return refuse_unsupported(r, p->wants_logprobs ? "logprobs" : "top_logprobs",
+                                  "log probabilities are not returned");
     }
     if (p->refuses_tools) {
         p->chat.tools = (struct json_span){NULL, 0};

@@ -371,7 +371,8 @@ static bool flush(struct conn *conn)
         return true;
     }
     for (;;) {
-        ssize_t sent = send(conn->fd, conn->outbox.bytes + conn->outbox.begin, outbox_waiting(&conn->outbox), MSG_NOSIGNAL);
+        ssize_t sent =
+            send(conn->fd, conn->outbox.bytes + conn->outbox.begin, outbox_waiting(&conn->outbox), MSG_NOSIGNAL);
         if (sent < 0 && errno == EINTR) {
             continue;
         }
@@ -406,7 +407,8 @@ static enum chat_progress fill_pieces(struct http_server *server, struct conn *c
     }
     while (outbox_room(&conn->outbox) >= API_PIECE_BYTES_MAX + OUTBOX_FRAME_BYTES) {
         outbox_frame_begin(&conn->outbox, is_chunked);
-        bool is_piece = conn->reply.piece(server, &conn->reply, conn->piece_index++, outbox_place(&conn->outbox), &length);
+        bool is_piece =
+            conn->reply.piece(server, &conn->reply, conn->piece_index++, outbox_place(&conn->outbox), &length);
         outbox_wrote(&conn->outbox, is_piece ? length : 0);
         outbox_frame_end(&conn->outbox);
         if (!is_piece) {

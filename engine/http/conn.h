@@ -17,8 +17,8 @@ enum conn_state {
     CONN_BODY_WAIT, /* the head is taken; a large body finds no slot and is not read */
     CONN_BODY,      /* a body arrives */
     CONN_ANSWER,    /* an answer is awaited or written; nothing is read */
-    CONN_LINGER,    /* answered and half closed: what still arrives is thrown away, so that the client sees the answer */
-    CONN_CLOSED,    /* gone; the element went back */
+    CONN_LINGER, /* answered and half closed: what still arrives is thrown away, so that the client sees the answer */
+    CONN_CLOSED, /* gone; the element went back */
 };
 
 /* Where the rest of the answer comes from. */
@@ -34,14 +34,14 @@ struct conn {
     int fd;
     slab_handle handle;
     struct conn *next, *previous;
-    uint64_t number;            /* 1, 2, ...: for the log and GET /pools */
+    uint64_t number; /* 1, 2, ...: for the log and GET /pools */
 
     enum conn_state state;
     enum conn_source source;
-    uint32_t events;            /* what epoll watches for now */
-    uint64_t opened_us, deadline_us; /* deadline 0: none */
-    uint64_t state_us;          /* start of the state: of the head, the wait, the body, the lingering */
-    uint64_t progress_us;       /* last byte in or out */
+    uint32_t events;                  /* what epoll watches for now */
+    uint64_t opened_us, deadline_us;  /* deadline 0: none */
+    uint64_t state_us;                /* start of the state: of the head, the wait, the body, the lingering */
+    uint64_t progress_us;             /* last byte in or out */
     uint64_t unsent_us, unsent_taken; /* since when the outbox holds something; bytes taken since then */
     uint64_t lingered_bytes;
     uint32_t answered_count;
@@ -49,14 +49,14 @@ struct conn {
     struct head head;
     struct body body;
     enum route route;
-    struct exchange *exchange;  /* NULL: none */
+    struct exchange *exchange; /* NULL: none */
     struct api_reply reply;
     uint32_t piece_index;
     struct chat_answer answer;
-    bool is_closing;            /* after this answer */
-    bool is_too_many;           /* beyond --max-connections: told so and closed */
+    bool is_closing;  /* after this answer */
+    bool is_too_many; /* beyond --max-connections: told so and closed */
 
-    uint32_t in_begin, in_end;  /* in[in_begin .. in_end) arrived and is not taken */
+    uint32_t in_begin, in_end; /* in[in_begin .. in_end) arrived and is not taken */
     char in[HEAD_BYTES_MAX];
     struct outbox outbox;
 };

@@ -20,8 +20,7 @@ uint64_t exchange_bytes(void)
     return sizeof(struct exchange);
 }
 
-void exchange_book_open(struct exchange_book *book, struct engine *engine, struct metrics *metrics,
-                        uint32_t open_max)
+void exchange_book_open(struct exchange_book *book, struct engine *engine, struct metrics *metrics, uint32_t open_max)
 {
     memset(book, 0, sizeof *book);
     book->open_max = open_max;
@@ -131,11 +130,12 @@ static void log_end(struct exchange *exchange)
     uint64_t first_us = atomic_load_explicit(&r->first_token_us, memory_order_relaxed);
     uint32_t finish = atomic_load_explicit(&r->finish, memory_order_acquire);
 
-    log_info("request id=%s err=%s finish=%s prompt_tokens=%u cached_tokens=%u images=%u answer_tokens=%u ttft_ms=%" PRIu64
-             " e2e_ms=%" PRIu64,
-             r->id, err_row(r->err)->name, finish <= FINISH_ABORT ? finishes[finish] : "?", r->prompt_tokens,
-             r->cached_tokens, r->picture_count, atomic_load_explicit(&r->answer_tokens, memory_order_relaxed),
-             first_us == 0 ? 0 : (first_us - r->arrived_us) / 1000, (clock_now_us() - r->arrived_us) / 1000);
+    log_info(
+        "request id=%s err=%s finish=%s prompt_tokens=%u cached_tokens=%u images=%u answer_tokens=%u ttft_ms=%" PRIu64
+        " e2e_ms=%" PRIu64,
+        r->id, err_row(r->err)->name, finish <= FINISH_ABORT ? finishes[finish] : "?", r->prompt_tokens,
+        r->cached_tokens, r->picture_count, atomic_load_explicit(&r->answer_tokens, memory_order_relaxed),
+        first_us == 0 ? 0 : (first_us - r->arrived_us) / 1000, (clock_now_us() - r->arrived_us) / 1000);
 }
 
 static void close_exchange(struct exchange_book *book, struct exchange *exchange)

@@ -13,15 +13,15 @@ struct exchange {
     struct request request; /* first: the engine finds its record at the element's address */
 
     /* The connection thread's own. */
-    uint64_t mark;          /* EXCHANGE_MARK while open: a late notice may name an element that went back */
+    uint64_t mark; /* EXCHANGE_MARK while open: a late notice may name an element that went back */
     slab_handle request_handle, tokens_handle, body_handle;
-    enum pool body_pool;    /* POOL_COUNT: no body held */
-    struct conn *conn;      /* NULL: the client left or has its answer; only DONE is awaited */
+    enum pool body_pool; /* POOL_COUNT: no body held */
+    struct conn *conn;   /* NULL: the client left or has its answer; only DONE is awaited */
     struct exchange *next, *previous;
-    uint32_t seen_tokens;   /* answer tokens that the histograms know */
-    uint64_t seen_us;       /* and when the last of them was seen */
+    uint32_t seen_tokens; /* answer tokens that the histograms know */
+    uint64_t seen_us;     /* and when the last of them was seen */
     bool is_submitted;
-    bool is_cut;            /* by the end of the shutdown grace */
+    bool is_cut; /* by the end of the shutdown grace */
 };
 
 /* All open exchanges. */
@@ -37,13 +37,12 @@ struct exchange_book {
 /* Bytes of one element of the pool REQUEST, for the plan. */
 uint64_t exchange_bytes(void);
 
-void exchange_book_open(struct exchange_book *book, struct engine *engine, struct metrics *metrics,
-                        uint32_t open_max);
+void exchange_book_open(struct exchange_book *book, struct engine *engine, struct metrics *metrics, uint32_t open_max);
 
-/* Takes REQUEST, TOKENS and, for a body of at most a small slot (`body_bytes`; 0 for one of unknown length), BODY_SMALL:
- * all or nothing. ERR_QUEUE_FULL when one is missing. A larger body is left to exchange_take_large. */
-enum err exchange_open(struct exchange_book *book, struct conn *conn, uint64_t body_bytes, struct exchange **exchange)
-    ERR_CHECKED;
+/* Takes REQUEST, TOKENS and, for a body of at most a small slot (`body_bytes`; 0 for one of unknown length),
+ * BODY_SMALL: all or nothing. ERR_QUEUE_FULL when one is missing. A larger body is left to exchange_take_large. */
+enum err exchange_open(struct exchange_book *book, struct conn *conn, uint64_t body_bytes,
+                       struct exchange **exchange) ERR_CHECKED;
 
 /* Takes a BODY_LARGE; what already lies in a small slot moves over (`held_bytes`). False: none is free. */
 bool exchange_take_large(struct exchange *exchange, size_t held_bytes);

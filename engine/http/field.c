@@ -35,8 +35,8 @@ enum err field_number(struct field_reader *reader, const struct json_event *even
     if (event->kind != JSON_NUMBER) {
         return field_refuse(reader, name, "a number");
     }
-    if (!json_number_f64(event->text, event->bytes, &number) || !isfinite(number) || number < minimum || number > maximum ||
-        (is_open && (float)number <= (float)minimum)) {
+    if (!json_number_f64(event->text, event->bytes, &number) || !isfinite(number) || number < minimum ||
+        number > maximum || (is_open && (float)number <= (float)minimum)) {
         return field_refuse(reader, name, range);
     }
     *value = (float)number;
@@ -68,7 +68,8 @@ enum err field_switch(struct field_reader *reader, const struct json_event *even
     return ERR_OK;
 }
 
-enum err field_expect(struct field_reader *reader, const struct json_event *event, const char *name, enum json_kind kind)
+enum err field_expect(struct field_reader *reader, const struct json_event *event, const char *name,
+                      enum json_kind kind)
 {
     if (event->kind == kind) {
         return ERR_OK;

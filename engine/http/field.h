@@ -25,11 +25,11 @@ enum err field_number(struct field_reader *reader, const struct json_event *even
                       double maximum, bool is_open, const char *range, float *value) ERR_CHECKED;
 enum err field_whole(struct field_reader *reader, const struct json_event *event, const char *name, int64_t minimum,
                      int64_t maximum, const char *range, int64_t *value) ERR_CHECKED;
-enum err field_switch(struct field_reader *reader, const struct json_event *event, const char *name, bool *value)
-    ERR_CHECKED;
+enum err field_switch(struct field_reader *reader, const struct json_event *event, const char *name,
+                      bool *value) ERR_CHECKED;
 
 /* The kind that an event must have, or the refusal. */
-enum err field_expect(struct field_reader *reader, const struct json_event *event, const char *name, enum json_kind kind)
-    ERR_CHECKED;
+enum err field_expect(struct field_reader *reader, const struct json_event *event, const char *name,
+                      enum json_kind kind) ERR_CHECKED;
 
 #endif

@@ -1,8 +1,9 @@
 /* head: a strict parser of HTTP/1.1 and 1.0 request heads, one byte at a time if need be.
  *
- * Always true between calls: every byte before `at` was looked at once and is allowed where it stands; every line before
- * `line_at` is taken. So a head costs time linear in its bytes however they arrive, and what two servers could read in
- * two ways (bare LF, folded lines, blanks before a colon, two lengths, a length beside a coding) never gets through.
+ * Always true between calls: every byte before `at` was looked at once and is allowed where it stands; every line
+ * before `line_at` is taken. So a head costs time linear in its bytes however they arrive, and what two servers could
+ * read in two ways (bare LF, folded lines, blanks before a colon, two lengths, a length beside a coding) never gets
+ * through.
  */
 #include "engine/http/head.h"
 
@@ -52,8 +53,7 @@ static enum err take_method(struct head *head, const char *name, size_t length)
     static const struct {
         const char *name;
         enum head_method method;
-    } methods[] = {
-        {"GET", METHOD_GET}, {"HEAD", METHOD_HEAD}, {"POST", METHOD_POST}, {"OPTIONS", METHOD_OPTIONS}};
+    } methods[] = {{"GET", METHOD_GET}, {"HEAD", METHOD_HEAD}, {"POST", METHOD_POST}, {"OPTIONS", METHOD_OPTIONS}};
 
     for (size_t i = 0; i < length; i++) {
         if (!head_is_token_byte((unsigned char)name[i])) {
@@ -123,7 +123,8 @@ static enum err take_target(struct head *head, char *bytes, size_t at, size_t le
         if (skip == authority_at) {
             return ERR_BAD_HTTP;
         }
-        if (skip == length || target[skip] == '?') { /* an empty path is "/": the last byte of the authority gives its place */
+        if (skip == length ||
+            target[skip] == '?') { /* an empty path is "/": the last byte of the authority gives its place */
             target[--skip] = '/';
         }
     }
@@ -270,7 +271,8 @@ static enum err take_field(struct head *head, const char *bytes, size_t length)
     while (colon < length && head_is_token_byte((unsigned char)bytes[line_at + colon])) {
         colon++;
     }
-    if (colon == 0 || colon == length || bytes[line_at + colon] != ':') { /* folded line, blank before the colon, no name */
+    if (colon == 0 || colon == length ||
+        bytes[line_at + colon] != ':') { /* folded line, blank before the colon, no name */
         return ERR_BAD_HTTP;
     }
     size_t begin = line_at + colon + 1;

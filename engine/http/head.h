@@ -18,7 +18,8 @@ enum head_method {
     METHOD_OTHER = 16, /* a well-formed name that no route allows */
 };
 
-/* Part of the caller's buffer, by offset: the buffer may be moved as a whole between calls. length 0: absent or empty. */
+/* Part of the caller's buffer, by offset: the buffer may be moved as a whole between calls. length 0:
+ * absent or empty. */
 struct head_span {
     uint16_t at, length;
 };
@@ -34,15 +35,15 @@ struct head {
     uint64_t content_length;
     bool has_length, is_chunked; /* never both */
     bool is_http_1_0;
-    bool is_keep_alive;          /* the connection may serve another request after this one */
-    bool wants_continue;         /* Expect: 100-continue */
+    bool is_keep_alive;  /* the connection may serve another request after this one */
+    bool wants_continue; /* Expect: 100-continue */
     bool has_unknown_expectation;
-    uint16_t bytes;              /* of the head, its last empty line included: what follows is body */
+    uint16_t bytes; /* of the head, its last empty line included: what follows is body */
 
     /* The parser's own. */
     enum head_state state;
-    enum err err;                /* HEAD_BAD: why */
-    uint16_t at, line_at;        /* next byte; first byte of the line that it is in */
+    enum err err;         /* HEAD_BAD: why */
+    uint16_t at, line_at; /* next byte; first byte of the line that it is in */
     uint16_t field_count, empty_count;
     bool has_request_line, has_cr, has_host, has_expect, says_close, says_keep_alive;
 };

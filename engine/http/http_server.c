@@ -43,7 +43,7 @@ static uint64_t watch_conn(slab_handle handle)
     return (uint64_t)handle.generation << 32 | handle.index;
 }
 
-/* --- before the seal ------------------------------------------------------------------------------------------- */
+/* --- before the seal --- */
 
 static socklen_t parse_address(const char *host, uint16_t port, struct sockaddr_storage *address)
 {
@@ -151,7 +151,7 @@ void http_server_open(struct http_server *server, struct engine *engine, const s
     server->is_listening_watched = true;
 }
 
-/* --- connections ------------------------------------------------------------------------------------------------- */
+/* --- connections --- */
 
 bool http_server_is_open(const struct http_server *server)
 {
@@ -228,7 +228,8 @@ static void accept_all(struct http_server *server)
         slab_handle handle = server->conn_count < pools_capacity(POOL_CONN) ? pools_get(POOL_CONN) : SLAB_NONE;
         int fd = slab_is_some(handle) ? accept4(server->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC) : -1;
         if (fd < 0) {
-            bool is_dry = !slab_is_some(handle) || errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+            bool is_dry =
+                !slab_is_some(handle) || errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
             bool is_transient = slab_is_some(handle) && (errno == EINTR || errno == ECONNABORTED);
             if (slab_is_some(handle)) {
                 pools_put(POOL_CONN, handle);
@@ -245,7 +246,7 @@ static void accept_all(struct http_server *server)
     }
 }
 
-/* --- what others tell ---------------------------------------------------------------------------------------------- */
+/* --- what others tell --- */
 
 static void take_notices(struct http_server *server)
 {
@@ -318,7 +319,7 @@ static void check_deadlines(struct http_server *server)
     }
 }
 
-/* --- the way down -------------------------------------------------------------------------------------------------- */
+/* --- the way down --- */
 
 static void begin_drain(struct http_server *server)
 {
@@ -371,7 +372,7 @@ static bool is_anything_owed(const struct http_server *server)
     return server->book.open_count > 0;
 }
 
-/* --- the loop ------------------------------------------------------------------------------------------------------ */
+/* --- the loop --- */
 
 static void take_event(struct http_server *server, const struct epoll_event *event)
 {

@@ -15,14 +15,14 @@ struct tokenizer;
 struct http_facts {
     const struct options *options;
     const struct tokenizer *tokenizer;
-    const char *model_name;    /* --served-model-name, or the model path as given */
+    const char *model_name; /* --served-model-name, or the model path as given */
     const char *tokenizer_path;
-    const char *model_type;    /* config.json "model_type" */
-    const char *architecture;  /* config.json "architectures"[0] */
-    uint64_t weight_bytes;     /* as packed */
-    uint64_t resident_bytes;   /* RssAnon at "ready" */
+    const char *model_type;   /* config.json "model_type" */
+    const char *architecture; /* config.json "architectures"[0] */
+    uint64_t weight_bytes;    /* as packed */
+    uint64_t resident_bytes;  /* RssAnon at "ready" */
     uint64_t started_unix_s;
-    uint32_t context_tokens;   /* effective */
+    uint32_t context_tokens; /* effective */
     uint32_t running_requests, queued_requests;
     bool has_pictures;
 };
@@ -38,8 +38,8 @@ struct http_server {
     struct conn *first;
     uint32_t conn_count;
     uint64_t next_number;
-    uint64_t next_deadline_us;      /* no connection's deadline is earlier */
-    uint64_t accept_again_us;       /* not 0: accepting rests (no descriptor, or one too many) */
+    uint64_t next_deadline_us; /* no connection's deadline is earlier */
+    uint64_t accept_again_us;  /* not 0: accepting rests (no descriptor, or one too many) */
     bool is_listening_watched;
     bool is_health_running;
     uint32_t health_waiters;
@@ -59,8 +59,9 @@ uint16_t http_server_port(const struct http_server *server);
 /* Makes everything that the loop will need. Before the seal; http_server_bind came first. */
 void http_server_open(struct http_server *server, struct engine *engine, const struct http_facts *facts);
 
-/* Serves on the calling thread until SIGTERM or SIGINT and the end of the drain. Adopts CONN, REQUEST, TOKENS, BODY_SMALL
- * and BODY_LARGE. Returns true if every request ended by itself or was cut properly; false after a second signal. */
+/* Serves on the calling thread until SIGTERM or SIGINT and the end of the drain. Adopts CONN, REQUEST, TOKENS,
+ * BODY_SMALL and BODY_LARGE. Returns true if every request ended by itself or was cut properly; false after a second
+ * signal. */
 bool http_server_run(struct http_server *server);
 
 /* For conn.c: the book-keeping of connections. http_server_enlist is true for the one too many. */

@@ -32,7 +32,8 @@ bool judge_is_json(const char *value, size_t value_bytes)
     if (value_bytes < type_bytes || strncasecmp(value, type, type_bytes) != 0) {
         return false;
     }
-    return value_bytes == type_bytes || value[type_bytes] == ';' || value[type_bytes] == ' ' || value[type_bytes] == '\t';
+    return value_bytes == type_bytes || value[type_bytes] == ';' || value[type_bytes] == ' ' ||
+           value[type_bytes] == '\t';
 }
 
 /* The refusals that need nothing but the head; detail gets the numbers of a 413. */

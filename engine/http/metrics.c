@@ -98,7 +98,8 @@ void metrics_count_end(struct metrics *metrics, struct request *request)
         return;
     }
     if (finished_us > request->arrived_us) {
-        observe(&metrics->end_to_end, end_to_end_buckets, LENGTH(end_to_end_buckets), finished_us - request->arrived_us, 1);
+        observe(&metrics->end_to_end, end_to_end_buckets, LENGTH(end_to_end_buckets), finished_us - request->arrived_us,
+                1);
     }
 }
 
@@ -113,7 +114,7 @@ void metrics_observe_tokens(struct metrics *metrics, uint64_t us, uint32_t count
     observe(&metrics->inter_token, inter_token_buckets, LENGTH(inter_token_buckets), us / count, count);
 }
 
-/* --- the text ------------------------------------------------------------------------------------------------------ */
+/* --- the text --- */
 
 enum scope { SCHEDULER, FRONT };
 
@@ -134,7 +135,7 @@ static double row_value(const struct metrics_view *v, size_t row)
     size_t i = 0;
 
 #define LOAD(field)  ((double)atomic_load_explicit(&v->stats->field, memory_order_relaxed))
-#define PAGES(count) ((double)(count) * KV_PAGE_TOKENS)
+#define PAGES(count) ((double)(count)*KV_PAGE_TOKENS)
 #define METRIC(row_name, row_type, row_scope, row_help, value)                                                         \
     if (i++ == row) {                                                                                                  \
         return (double)(value);                                                                                        \
@@ -155,8 +156,8 @@ struct histogram_row {
 };
 
 static const struct histogram_row histograms[] = {
-    {"sglang:time_to_first_token_seconds", "From the end of a request's headers to its first token.", first_token_buckets,
-     LENGTH(first_token_buckets), offsetof(struct metrics, first_token)},
+    {"sglang:time_to_first_token_seconds", "From the end of a request's headers to its first token.",
+     first_token_buckets, LENGTH(first_token_buckets), offsetof(struct metrics, first_token)},
     {"sglang:inter_token_latency_seconds", "Between tokens of one request.", inter_token_buckets,
      LENGTH(inter_token_buckets), offsetof(struct metrics, inter_token)},
     {"sglang:e2e_request_latency_seconds", "From the end of a request's headers to its last token.", end_to_end_buckets,
@@ -188,10 +189,10 @@ static size_t print_row(const struct metrics_view *view, size_t row, const char 
 
     number[json_f64_print(row_value(view, row), number)] = '\0';
     size_t length = print_head(out, rows[row].name, rows[row].type, rows[row].help);
-    return length + (size_t)snprintf(out + length, METRICS_PIECE_BYTES_MAX - length, "%s{model_name=\"%s\"%s} %s\n",
-                                     rows[row].name, model,
-                                     rows[row].scope == SCHEDULER ? ",engine_type=\"unified\",tp_rank=\"0\",pp_rank=\"0\"" : "",
-                                     number);
+    return length +
+           (size_t)snprintf(
+               out + length, METRICS_PIECE_BYTES_MAX - length, "%s{model_name=\"%s\"%s} %s\n", rows[row].name, model,
+               rows[row].scope == SCHEDULER ? ",engine_type=\"unified\",tp_rank=\"0\",pp_rank=\"0\"" : "", number);
 }
 
 /* Line `line` of a histogram: the buckets, +Inf, then sum and count. */
@@ -209,8 +210,8 @@ static size_t print_histogram_line(const struct metrics_view *view, const struct
             below += h->counts[i];
         }
         const char *le = line == row->bucket_count ? "+Inf" : row->buckets[line].le;
-        return length + (size_t)snprintf(end, room, "%s_bucket{model_name=\"%s\",le=\"%s\"} %llu\n", row->name, model, le,
-                                         (unsigned long long)below);
+        return length + (size_t)snprintf(end, room, "%s_bucket{model_name=\"%s\",le=\"%s\"} %llu\n", row->name, model,
+                                         le, (unsigned long long)below);
     }
     return length + (size_t)snprintf(end, room,
                                      "%s_sum{model_name=\"%s\"} %llu.%06llu\n"
@@ -248,10 +249,11 @@ static size_t print_pool(size_t family, enum pool pool, char *out)
     if (family >= LENGTH(families)) {
         return 0;
     }
-    size_t length = pool == 0 ? print_head(out, families[family].name, families[family].type, families[family].help) : 0;
-    return length + (size_t)snprintf(out + length, METRICS_PIECE_BYTES_MAX - length, "%s{pool=\"%s\",domain=\"%s\"} %llu\n",
-                                     families[family].name, pools_name(pool), domain_name(pools_domain(pool)),
-                                     (unsigned long long)values[family]);
+    size_t length =
+        pool == 0 ? print_head(out, families[family].name, families[family].type, families[family].help) : 0;
+    return length + (size_t)snprintf(out + length, METRICS_PIECE_BYTES_MAX - length,
+                                     "%s{pool=\"%s\",domain=\"%s\"} %llu\n", families[family].name, pools_name(pool),
+                                     domain_name(pools_domain(pool)), (unsigned long long)values[family]);
 }
 
 bool metrics_piece(const struct metrics_view *view, uint32_t index, char *out, size_t *length)

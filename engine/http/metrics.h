@@ -19,8 +19,8 @@ struct histogram {
 struct metrics {
     struct histogram first_token, inter_token, end_to_end;
     uint64_t requests_total, aborted_total, refused_total;
-    uint64_t answered_total[METRICS_STATUSES]; /* rows of the list in metrics.c */
-    uint64_t accepted_total;      /* connections */
+    uint64_t answered_total[METRICS_STATUSES];                              /* rows of the list in metrics.c */
+    uint64_t accepted_total;                                                /* connections */
     uint64_t answer_tokens_total, prompt_tokens_total, cached_tokens_total; /* of ended requests */
 };
 

@@ -1,4 +1,5 @@
-/* outbox: the bytes of an answer that the socket has not taken yet. Fixed size; answers are made piece by piece into it. */
+/* outbox: the bytes of an answer that the socket has not taken yet. Fixed size; answers are made piece by piece into
+ * it. */
 #ifndef ENGINE_HTTP_OUTBOX_H
 #define ENGINE_HTTP_OUTBOX_H
 
@@ -14,8 +15,8 @@ enum {
 };
 
 struct outbox {
-    uint32_t begin, end;      /* bytes[begin .. end) wait for the socket */
-    uint32_t frame_at;        /* of the open frame's first byte; only between frame_begin and frame_end */
+    uint32_t begin, end; /* bytes[begin .. end) wait for the socket */
+    uint32_t frame_at;   /* of the open frame's first byte; only between frame_begin and frame_end */
     bool is_in_frame, is_framed;
     char bytes[CONN_WRITE_BYTES];
 };
@@ -35,8 +36,8 @@ void outbox_wrote(struct outbox *outbox, size_t count);
 /* Copies; asserts that it fits. */
 void outbox_add(struct outbox *outbox, const char *bytes, size_t count);
 
-/* Brackets one piece of body. `is_chunked`: as a chunk of the chunked coding (an empty piece is left out, since it would
- * end the body); otherwise the bytes stand alone. Needs OUTBOX_FRAME_BYTES beside the content. */
+/* Brackets one piece of body. `is_chunked`: as a chunk of the chunked coding (an empty piece is left out, since it
+ * would end the body); otherwise the bytes stand alone. Needs OUTBOX_FRAME_BYTES beside the content. */
 void outbox_frame_begin(struct outbox *outbox, bool is_chunked);
 void outbox_frame_end(struct outbox *outbox);
 

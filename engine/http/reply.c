@@ -56,7 +56,8 @@ static bool is_name_list(const char *text, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++) {
         char c = text[i];
-        bool is_name_byte = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+        bool is_name_byte =
+            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
         if (!is_name_byte && c != ',' && c != ' ') {
             return false;
         }

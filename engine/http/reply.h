@@ -18,9 +18,9 @@ enum reply_framing {
 
 struct reply_head {
     int status;
-    const char *content_type;  /* NULL: none */
+    const char *content_type; /* NULL: none */
     enum reply_framing framing;
-    uint64_t content_length;   /* REPLY_LENGTH */
+    uint64_t content_length; /* REPLY_LENGTH */
     bool is_keep_alive, is_http_1_0;
     bool is_retryable;         /* adds Retry-After */
     unsigned allowed_methods;  /* not 0: adds Allow */
@@ -30,7 +30,7 @@ struct reply_head {
 
 enum {
     REPLY_HEAD_BYTES_MAX = 2048,
-    REPLY_ASKED_BYTES_MAX = 1024, /* a longer list of asked headers is not echoed */
+    REPLY_ASKED_BYTES_MAX = 1024,     /* a longer list of asked headers is not echoed */
     REPLY_ERROR_BYTES_MAX = 9 * 1024, /* both forms of a refusal, everything escaped */
     REPLY_RETRY_AFTER_S = 1,
 };
@@ -38,9 +38,9 @@ enum {
 /* Appends the head. The outbox has room for REPLY_HEAD_BYTES_MAX. */
 void reply_add_head(struct outbox *outbox, const struct reply_head *head);
 
-/* The JSON of a refusal in both forms at once: flat as SGLang's, and nested under "error" as OpenAI's. The message is the
- * err_table text and, behind ": ", `detail`; `param` "" is null. Any bytes in either: they are escaped.
- * `out` has REPLY_ERROR_BYTES_MAX. Returns the length. */
+/* The JSON of a refusal in both forms at once: flat as SGLang's, and nested under "error" as OpenAI's. The message is
+ * the err_table text and, behind ": ", `detail`; `param` "" is null. Any bytes in either: they are escaped. `out` has
+ * REPLY_ERROR_BYTES_MAX. Returns the length. */
 size_t reply_error_json(enum err err, const char *param, const char *detail, char *out);
 
 #endif

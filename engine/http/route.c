@@ -6,11 +6,11 @@
 
 static const struct route_row rows[ROUTE_COUNT] = {
 #define ROUTE(row_name, row_methods, row_path, row_needs_key, row_has_body)                                            \
-    [ROUTE_##row_name] = {.path = row_path,                                                                            \
-                          .methods = (row_methods) | METHOD_OPTIONS |                                                  \
-                                     (((row_methods) & METHOD_GET) != 0 ? METHOD_HEAD : 0),                            \
-                          .needs_key = row_needs_key,                                                                  \
-                          .has_body = row_has_body},
+    [ROUTE_##                                                                                                          \
+        row_name] = {.path = row_path,                                                                                 \
+                     .methods = (row_methods) | METHOD_OPTIONS | (((row_methods)&METHOD_GET) != 0 ? METHOD_HEAD : 0),  \
+                     .needs_key = row_needs_key,                                                                       \
+                     .has_body = row_has_body},
 #include "engine/http/route_table.h"
 };
 

@@ -19,8 +19,8 @@ struct route_row {
 /* The row; asserts that it is in range. Constant data. */
 const struct route_row *route_row(enum route route);
 
-/* Finds the row for a path and checks the method. ERR_NOT_FOUND: no row (*route is ROUTE_COUNT). ERR_METHOD_NOT_ALLOWED:
- * *route is the row, whose methods go into Allow. */
+/* Finds the row for a path and checks the method. ERR_NOT_FOUND: no row (*route is ROUTE_COUNT).
+ * ERR_METHOD_NOT_ALLOWED: *route is the row, whose methods go into Allow. */
 enum err route_find(enum head_method method, const char *path, size_t path_bytes, enum route *route) ERR_CHECKED;
 
 /* "GET, HEAD, OPTIONS" into `text`, which holds ROUTE_METHODS_BYTES. Returns its length. */

@@ -6,7 +6,7 @@
 #include "engine/json_out.h"
 
 enum {
-    SSE_EVENT_BYTES_MAX = 9 * 1024 + 512, /* JSON of one event; a refusal's is the longest */
+    SSE_EVENT_BYTES_MAX = 9 * 1024 + 512,                          /* JSON of one event; a refusal's is the longest */
     SSE_ROOM_BYTES = SSE_EVENT_BYTES_MAX + 8 + OUTBOX_FRAME_BYTES, /* in the outbox, before one is begun */
 };
 

@@ -197,8 +197,8 @@ static void fake_release(struct fake_job *job, bool is_final)
     struct request *r = job->request;
     uint32_t tokens = atomic_load(&r->answer_tokens);
 
-    while (detok_read(&job->detok, &fake.room.tokenizer, r->tokens + r->prompt_tokens, tokens, is_final, UINT64_MAX, text,
-                      sizeof text) > 0) {
+    while (detok_read(&job->detok, &fake.room.tokenizer, r->tokens + r->prompt_tokens, tokens, is_final, UINT64_MAX,
+                      text, sizeof text) > 0) {
     }
     atomic_store_explicit(&r->answer_bytes, job->detok.text_bytes, memory_order_release);
 }
@@ -267,18 +267,48 @@ static void fake_open_pools(uint32_t connections)
 {
     static struct pool_plan plan;
     const struct pool_sizes sizes = {
-        .weights_bytes = 64, .kv_page_bytes = 64, .mm_page_bytes = 64, .pixels_bytes = 64, .act_text_bytes = 64,
-        .logits_bytes = 64, .op_workspace_bytes = 64, .step_tables_bytes = 64, .request_bytes = exchange_bytes(),
-        .kv_meta_bytes = 16, .prefix_bytes = 16, .feature_bytes = 16, .conn_bytes = conn_bytes(),
-        .intake_scratch_bytes = chat_parse_bytes(), .tokenizer_bytes = 64, .image_rgb_bytes = 64, .image_work_bytes = 64,
-        .sample_work_bytes = 64, .queue_bytes = 64,
+        .weights_bytes = 64,
+        .kv_page_bytes = 64,
+        .mm_page_bytes = 64,
+        .pixels_bytes = 64,
+        .act_text_bytes = 64,
+        .logits_bytes = 64,
+        .op_workspace_bytes = 64,
+        .step_tables_bytes = 64,
+        .request_bytes = exchange_bytes(),
+        .kv_meta_bytes = 16,
+        .prefix_bytes = 16,
+        .feature_bytes = 16,
+        .conn_bytes = conn_bytes(),
+        .intake_scratch_bytes = chat_parse_bytes(),
+        .tokenizer_bytes = 64,
+        .image_rgb_bytes = 64,
+        .image_work_bytes = 64,
+        .sample_work_bytes = 64,
+        .queue_bytes = 64,
     };
     const struct pool_limits limits = {
-        .context_tokens = FAKE_CONTEXT, .context_pages = 4, .running_requests = 2, .queued_requests = 3,
-        .chunk_tokens = 16, .step_tokens = 18, .picture_tokens = 16, .picture_pages = 1, .picture_pixels = 784,
-        .feature_cache_pages = 2, .images_per_request = 4, .source_pixels = 1000000, .large_bodies = 2,
-        .small_body_bytes = BODY_SMALL_BYTES, .large_body_bytes = 1024 * 1024, .connections = connections,
-        .compute_threads = 1, .intake_workers = 1, .picture_workers = 1, .stacks = 2, .kv_pages_cap = 20,
+        .context_tokens = FAKE_CONTEXT,
+        .context_pages = 4,
+        .running_requests = 2,
+        .queued_requests = 3,
+        .chunk_tokens = 16,
+        .step_tokens = 18,
+        .picture_tokens = 16,
+        .picture_pages = 1,
+        .picture_pixels = 784,
+        .feature_cache_pages = 2,
+        .images_per_request = 4,
+        .source_pixels = 1000000,
+        .large_bodies = 2,
+        .small_body_bytes = BODY_SMALL_BYTES,
+        .large_body_bytes = 1024 * 1024,
+        .connections = connections,
+        .compute_threads = 1,
+        .intake_workers = 1,
+        .picture_workers = 1,
+        .stacks = 2,
+        .kv_pages_cap = 20,
         .has_prefix_cache = true,
     };
     bool is_planned = pools_plan(&sizes, &limits, 10, &plan);

@@ -14,7 +14,8 @@ static void open_chunked(struct body *body, uint64_t limit)
 }
 
 /* Feeds `text` in pieces of `step` bytes with `room` bytes of room at a time; *taken counts what was used. */
-static enum body_state feed(struct body *body, const char *text, size_t step, size_t room, size_t *taken, size_t *content)
+static enum body_state feed(struct body *body, const char *text, size_t step, size_t room, size_t *taken,
+                            size_t *content)
 {
     size_t length = strlen(text);
     enum body_state state = BODY_MORE;
@@ -30,7 +31,8 @@ static enum body_state feed(struct body *body, const char *text, size_t step, si
     return state;
 }
 
-static const char chunked[] = "5;name=\"v\"\r\nhello\r\n0001\r\n,\r\nB\r\n world 1234\r\n0;x\r\nTrailer: 1\r\nA: b\r\n\r\nGET /";
+static const char chunked[] =
+    "5;name=\"v\"\r\nhello\r\n0001\r\n,\r\nB\r\n world 1234\r\n0;x\r\nTrailer: 1\r\nA: b\r\n\r\nGET /";
 static const char content_text[] = "hello, world 1234";
 
 static void chunks_cut_anywhere_give_the_same_content(void)
@@ -52,10 +54,26 @@ static void chunks_cut_anywhere_give_the_same_content(void)
 static void broken_chunks_are_refused(void)
 {
     static const char *const texts[] = {
-        "x\r\n", "\r\n", "5\nhello", "5 \r\nhello\r\n", "-5\r\n", "0x5\r\n", "5\r\nhelloX", "5\r\nhello\n",
-        "5\r\nhello\rX", "FFFFFFFFFFFFFFFFF\r\n", "8000000000000000\r\n", "5\rX", ";x\r\n", "5;\x01\r\n",
-        "0\r\nA: b\n\r\n", "0\r\n\rX", "0\r\nA: \x7f\r\n\r\n",
-        "0\r\nbad trailer\r\n\r\n", "0\r\n: b\r\n\r\n", "0\r\nA\r\n\r\n",
+        "x\r\n",
+        "\r\n",
+        "5\nhello",
+        "5 \r\nhello\r\n",
+        "-5\r\n",
+        "0x5\r\n",
+        "5\r\nhelloX",
+        "5\r\nhello\n",
+        "5\r\nhello\rX",
+        "FFFFFFFFFFFFFFFFF\r\n",
+        "8000000000000000\r\n",
+        "5\rX",
+        ";x\r\n",
+        "5;\x01\r\n",
+        "0\r\nA: b\n\r\n",
+        "0\r\n\rX",
+        "0\r\nA: \x7f\r\n\r\n",
+        "0\r\nbad trailer\r\n\r\n",
+        "0\r\n: b\r\n\r\n",
+        "0\r\nA\r\n\r\n",
     };
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {

@@ -76,13 +76,13 @@ static void what_is_malformed_is_refused_at_every_split(void)
         const char *text;
         enum err err;
     } rows[] = {
-        {"GET / HTTP/1.1\nHost: a\n\n", ERR_BAD_HTTP},                                          /* bare LF */
-        {"GET / HTTP/1.1\r\nHost: a\r\nA: b\r\n c\r\n\r\n", ERR_BAD_HTTP},                      /* folded line */
-        {"GET / HTTP/1.1\r\nHost: a\r\nA : b\r\n\r\n", ERR_BAD_HTTP},                           /* blank before colon */
-        {"GET / HTTP/1.1\r\nHost: a\r\n: b\r\n\r\n", ERR_BAD_HTTP},                             /* no name */
-        {"GET / HTTP/1.1\r\nHost: a\r\nA\r\n\r\n", ERR_BAD_HTTP},                               /* no colon */
-        {"GET / HTTP/1.1\r\nHost: a\r\nA: \x01\r\n\r\n", ERR_BAD_HTTP},                         /* control character */
-        {"GET / HTTP/1.1\r\nHost: a\rX: b\r\n\r\n", ERR_BAD_HTTP},                              /* bare CR */
+        {"GET / HTTP/1.1\nHost: a\n\n", ERR_BAD_HTTP},                     /* bare LF */
+        {"GET / HTTP/1.1\r\nHost: a\r\nA: b\r\n c\r\n\r\n", ERR_BAD_HTTP}, /* folded line */
+        {"GET / HTTP/1.1\r\nHost: a\r\nA : b\r\n\r\n", ERR_BAD_HTTP},      /* blank before colon */
+        {"GET / HTTP/1.1\r\nHost: a\r\n: b\r\n\r\n", ERR_BAD_HTTP},        /* no name */
+        {"GET / HTTP/1.1\r\nHost: a\r\nA\r\n\r\n", ERR_BAD_HTTP},          /* no colon */
+        {"GET / HTTP/1.1\r\nHost: a\r\nA: \x01\r\n\r\n", ERR_BAD_HTTP},    /* control character */
+        {"GET / HTTP/1.1\r\nHost: a\rX: b\r\n\r\n", ERR_BAD_HTTP},         /* bare CR */
         {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n", ERR_BAD_HTTP},
         {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", ERR_BAD_HTTP},
         {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1, 1\r\n\r\n", ERR_BAD_HTTP},
@@ -93,11 +93,12 @@ static void what_is_malformed_is_refused_at_every_split(void)
         {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\n", ERR_BAD_HTTP},
         {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 18446744073709551615\r\n\r\n", ERR_BAD_HTTP},
         {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", ERR_BAD_HTTP},
-        {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", ERR_BAD_HTTP},
+        {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
+         ERR_BAD_HTTP},
         {"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", ERR_BAD_HTTP},
         {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", ERR_NOT_IMPLEMENTED},
         {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n", ERR_NOT_IMPLEMENTED},
-        {"GET / HTTP/1.1\r\n\r\n", ERR_BAD_HTTP},                                               /* no Host */
+        {"GET / HTTP/1.1\r\n\r\n", ERR_BAD_HTTP}, /* no Host */
         {"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", ERR_BAD_HTTP},
         {"GET / HTTP/2.0\r\nHost: a\r\n\r\n", ERR_HTTP_VERSION},
         {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", ERR_HTTP_VERSION},
@@ -160,11 +161,14 @@ static void the_connection_stays_as_version_and_header_say(void)
     struct head head;
 
     CU_ASSERT(parse(&head, "GET / HTTP/1.1\r\nHost: a\r\n\r\n") == HEAD_DONE && head.is_keep_alive);
-    CU_ASSERT(parse(&head, "GET / HTTP/1.9\r\nHost: a\r\n\r\n") == HEAD_DONE && head.is_keep_alive && !head.is_http_1_0);
-    CU_ASSERT(parse(&head, "GET / HTTP/1.1\r\nHost: a\r\nConnection: x, Close\r\n\r\n") == HEAD_DONE && !head.is_keep_alive);
+    CU_ASSERT(parse(&head, "GET / HTTP/1.9\r\nHost: a\r\n\r\n") == HEAD_DONE && head.is_keep_alive &&
+              !head.is_http_1_0);
+    CU_ASSERT(parse(&head, "GET / HTTP/1.1\r\nHost: a\r\nConnection: x, Close\r\n\r\n") == HEAD_DONE &&
+              !head.is_keep_alive);
     CU_ASSERT(parse(&head, "GET / HTTP/1.0\r\n\r\n") == HEAD_DONE && !head.is_keep_alive && head.is_http_1_0);
     CU_ASSERT(parse(&head, "GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n") == HEAD_DONE && head.is_keep_alive);
-    CU_ASSERT(parse(&head, "GET / HTTP/1.0\r\nConnection: keep-alive, close\r\n\r\n") == HEAD_DONE && !head.is_keep_alive);
+    CU_ASSERT(parse(&head, "GET / HTTP/1.0\r\nConnection: keep-alive, close\r\n\r\n") == HEAD_DONE &&
+              !head.is_keep_alive);
 }
 
 static void limits_are_refused_with_431(void)
