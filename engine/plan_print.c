@@ -96,13 +96,15 @@ static uint64_t kv_token_bytes(const struct plan *plan)
     return plan->sizes.kv_page_bytes / KV_PAGE_TOKENS;
 }
 
-/* Requests of a full context that run at once; one page is /health_generate's. */
-static uint64_t full_contexts(const struct plan *plan)
+/* Requests of a full context that can run at once; one page is /health_generate's. */
+static uint32_t full_contexts(const struct plan *plan)
 {
     uint32_t pages = plan->budget.plan.kv_pages;
+    uint32_t running = plan->limits.running_requests;
 
     assert(plan->limits.context_pages > 0);
-    return pages == 0 ? 0 : (pages - 1) / plan->limits.context_pages;
+    uint32_t fitting = pages == 0 ? 0 : (pages - 1) / plan->limits.context_pages;
+    return fitting < running ? fitting : running;
 }
 
 static void print_figures(const struct plan *plan, struct print *print)
@@ -117,9 +119,8 @@ static void print_figures(const struct plan *plan, struct print *print)
     say(print, "KV tokens: %s (%s bytes a token, %d tokens a page)\n",
         grouped((uint64_t)plan->budget.plan.kv_pages * KV_PAGE_TOKENS, a), grouped(kv_token_bytes(plan), b),
         KV_PAGE_TOKENS);
-    say(print, "requests: %u running, %u queued; %llu of a full context of %s tokens fit at once\n",
-        l->running_requests, l->queued_requests, (unsigned long long)full_contexts(plan),
-        grouped(l->context_tokens, a));
+    say(print, "requests: %u running, %u queued; %u of a full context of %s tokens fit at once\n", l->running_requests,
+        l->queued_requests, full_contexts(plan), grouped(l->context_tokens, a));
     say(print, "step: %u rows (%u of prompts, %u of answers)\n", l->step_tokens, l->chunk_tokens, l->running_requests);
     if (l->picture_tokens > 0) {
         say(print, "pictures: at most %s tokens each (%s pixels after resizing, %s before), %u a request\n",

@@ -101,6 +101,8 @@ void run_measure_frames(struct model *model)
         model->vision.axis = model->vision_axis;
         model->vision.frequency = model->vision_frequency;
         model->vision.normalize = (const float(*)[256])model->normalize;
+        model->vision.grid_h = model->dims[V_MERGE]; /* a picture of the most patches, for the ops' checks */
+        model->vision.grid_w = model->dims[PATCHES] / model->dims[V_MERGE];
     }
 }
 
