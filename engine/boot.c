@@ -84,18 +84,18 @@ void boot_plan(struct boot *boot, const struct options *options)
     kernels_choose();
     checkpoint_read(&boot->checkpoint, &source);
     read_model_type(boot);
-    boot->measure.checkpoint = &boot->checkpoint;
-    boot->measure.dtype =
+    boot->subject.checkpoint = &boot->checkpoint;
+    boot->subject.dtype =
         strcmp(options->dtype, "float32") == 0 || strcmp(options->dtype, "float") == 0 ? MODEL_F32 : MODEL_BF16;
 
     struct plan_source plan_source = {.options = options,
-                                      .measure = measure_sizes,
-                                      .context = &boot->measure,
+                                      .measure = plan_measure_pools,
+                                      .context = &boot->subject,
                                       .available_bytes = domain_available_bytes(),
                                       .is_one_memory = domain_is_one_memory(),
                                       .tensor_count = boot->checkpoint.tensor_count,
                                       .tensor_bytes = boot->checkpoint.tensor_bytes};
-    measure_facts(&boot->measure, thread_cpu_count(), &plan_source.facts);
+    plan_source.facts = plan_measure_facts(&boot->subject, thread_cpu_count());
     if (!plan_solve(&boot->plan, &plan_source, &error)) {
         start_refuse(START_USAGE, "%s", error.text);
     }
@@ -170,7 +170,7 @@ static void *take_pool(enum pool pool)
 
 static void open_model(struct boot *boot)
 {
-    struct model_limits limits;
+    struct model_limits limits = plan_measure_model(&boot->subject, &boot->plan.limits);
     struct model_memory memory = {.weights = take_pool(POOL_WEIGHTS),
                                   .act_text = take_pool(POOL_ACT_TEXT),
                                   .act_vision = take_pool(POOL_ACT_VISION),
@@ -181,7 +181,6 @@ static void open_model(struct boot *boot)
     bool is_dummy = strcmp(boot->options->load_format, "dummy") == 0;
 
     assert(pools_stride_bytes(POOL_KV_PAGE) == pools_element_bytes(POOL_KV_PAGE));
-    measure_model_limits(&boot->measure, &boot->plan.limits, &limits);
     boot->model = model_open(&boot->checkpoint, &limits, &memory, &boot->crew.team);
     uint64_t begin_us = clock_now_us();
     model_load(boot->model, is_dummy ? LOAD_DUMMY : LOAD_AUTO);

@@ -4,7 +4,8 @@
 
 #include "engine/crew.h"
 #include "engine/engine_open.h"
-#include "engine/measure.h"
+#include "engine/plan_measure.h"
+#include "engine/plan_solve.h"
 #include "engine/text/tokenizer.h"
 
 enum { BOOT_MODEL_TYPE_BYTES = 64 };
@@ -14,7 +15,7 @@ struct boot {
     const struct options *options;
     struct checkpoint checkpoint;
     char model_type[BOOT_MODEL_TYPE_BYTES]; /* config.json "model_type" */
-    struct measure measure;
+    struct plan_subject subject;
     struct plan plan;
     struct crew crew;
     struct tokenizer tokenizer;

@@ -1,6 +1,7 @@
 /* main: the start-up order and nothing else: options, plan, carve, port, load, warm, seal, serve, drain. */
 #include "engine/ask.h"
 #include "engine/boot.h"
+#include "engine/clock.h"
 #include "engine/footprint.h"
 #include "engine/http/http_server.h"
 #include "engine/log.h"
@@ -17,7 +18,7 @@
 static struct options options;
 static struct boot boot;
 static struct http_server server;
-static char text[OPTIONS_HELP_BYTES > PLAN_TEXT_BYTES ? OPTIONS_HELP_BYTES : PLAN_TEXT_BYTES];
+static char text[PLAN_TEXT_BYTES]; /* or the help's, which is as long */
 
 /* Prints the plan to standard output, or to standard error beside the log. Refuses what does not fit. */
 static void show_plan(bool is_for_log)
@@ -148,6 +149,7 @@ int main(int argument_count, char **arguments, char **environment)
     case COMMAND_ASK:
         return run_ask();
     case COMMAND_HELP:
+        assert(sizeof text >= OPTIONS_HELP_BYTES);
         start_print(text, options_help(text, sizeof text));
         return START_OK;
     case COMMAND_VERSION:

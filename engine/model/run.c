@@ -98,6 +98,8 @@ void run_measure_frames(struct model *model)
     model->text.frequency = model->text_frequency;
     if (model->dims[PATCHES] > 0) {
         model->vision = base_frame(model, &arch->vision_heads, 1e-6); /* fixed in the published code */
+        model->vision.grid_h = model->dims[V_MERGE]; /* some picture of PATCHES patches, for the ops' checks */
+        model->vision.grid_w = model->dims[PATCHES] / model->dims[V_MERGE];
         model->vision.axis = model->vision_axis;
         model->vision.frequency = model->vision_frequency;
         model->vision.normalize = (const float(*)[256])model->normalize;
