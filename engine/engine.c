@@ -80,9 +80,10 @@ static void open_engine_memory(struct engine *engine)
     memset(engine->sample_work, 0, pools_element_bytes(POOL_SAMPLE_WORK));
 }
 
-static void open_queues(struct engine *engine, unsigned char *place)
+static void open_queues(struct engine *engine)
 {
     const struct pool_limits *limits = engine->parts.limits;
+    unsigned char *place = engine->queues;
 
     place += intake_ring_bytes(limits->intake_workers, request_count(limits));
     crowd_ring_open(&engine->arrivals, place, request_count(limits), sizeof(uint32_t));
@@ -137,7 +138,9 @@ struct engine *engine_open(const struct engine_parts *parts)
     assert(engine->parts.model == NULL && parts->model != NULL);
     assert(parts->step_budget_ms > 0 && parts->decode_log_interval > 0);
     engine->parts = *parts;
+    engine->queues = take_pool(POOL_QUEUE);
     open_engine_memory(engine);
+    open_queues(engine);
     open_health(engine);
     return engine;
 }
@@ -167,7 +170,6 @@ static void run(void *argument)
 void engine_start(struct engine *engine)
 {
     const struct pool_limits *limits = engine->parts.limits;
-    unsigned char *queues = take_pool(POOL_QUEUE);
     struct intake_rules rules = {.chat = engine->parts.rules,
                                  .chat_template = engine->parts.chat_template,
                                  .tokenizer = engine->parts.tokenizer,
@@ -177,8 +179,7 @@ void engine_start(struct engine *engine)
                                  .deliver = deliver,
                                  .ctx = engine};
 
-    open_queues(engine, queues);
-    intake_start(&engine->intake, &rules, limits->intake_workers, request_count(limits), queues);
+    intake_start(&engine->intake, &rules, limits->intake_workers, request_count(limits), engine->queues);
     if (limits->picture_workers > 0) {
         picture_start(&engine->picture, &engine->parts.checkpoint->image, limits->source_pixels, &engine->wake);
     }

@@ -34,6 +34,7 @@ struct engine {
     struct engine_pace pace;
 
     /* What others give to the engine's thread. */
+    unsigned char *queues;      /* the element of QUEUE: intake's rings, arrivals, notices */
     struct wake wake;
     struct crowd_ring arrivals; /* request indices, from intake */
     atomic_bool has_cancels, wants_flush, is_stopping;
