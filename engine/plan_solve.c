@@ -113,7 +113,7 @@ static void try_trial(struct plan *plan, const struct trial *trial)
         return;
     }
     (void)snprintf(advice.value, sizeof advice.value,
-                   trial->field == NO_FIELD ? "{\"image\":{\"max_pixels\":%lld}}" : "%lld", (long long)trial->value);
+                   trial->field == NO_FIELD ? "'{\"image\":{\"max_pixels\":%lld}}'" : "%lld", (long long)trial->value);
     advice.freed_bytes = plan->budget.least_bytes - other.budget.least_bytes;
     keep_advice(plan, &advice);
 }

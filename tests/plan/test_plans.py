@@ -14,21 +14,26 @@ FOLDER = os.path.join(ROOT, "tests", "plan")
 ASHLAR = os.environ.get("ASHLAR", "build/ashlar")
 
 CARDS = {"24gib": "24Gi", "40gib": "40Gi", "80gib": "80Gi", "141gib": "143771Mi"}
-MODELS = {"3b": "tests/data/models/Qwen2.5-VL-3B-Instruct", "7b": "tests/data/models/Qwen2.5-VL-7B-Instruct"}
+MODELS = {"3b": ("tests/data/models/Qwen2.5-VL-3B-Instruct", "8192"),
+          "7b": ("tests/data/models/Qwen2.5-VL-7B-Instruct", "32768")}
+BUSY = ["--max-running-requests", "64", "--chunked-prefill-size", "8192"]
 
-# Threads are named, since their default is the machine's.
-SERVING = ["--mem-fraction-static", "0.85", "--context-length", "32768", "--threads", "8"]
-BUSY = SERVING + ["--max-running-requests", "64", "--chunked-prefill-size", "8192"]
+
+def serving(model, memory):
+    """Threads are named, since their default is the machine's."""
+    folder, context = MODELS[model]
+    return ["--model-path", folder, "--device-memory", memory, "--mem-fraction-static", "0.85",
+            "--context-length", context, "--threads", "8"]
 
 
 def plans():
     """Name -> (arguments, exit code)."""
     found = {}
     for card, memory in CARDS.items():
-        for model, folder in MODELS.items():
-            found[f"{model}-{card}"] = (["--model-path", folder, "--device-memory", memory] + SERVING, 0)
-    found["7b-141gib-busy"] = (["--model-path", MODELS["7b"], "--device-memory", CARDS["141gib"]] + BUSY, 0)
-    found["7b-16gib-missing"] = (["--model-path", MODELS["7b"], "--device-memory", "16Gi"] + SERVING, 3)
+        for model in MODELS:
+            found[f"{model}-{card}"] = (serving(model, memory), 0)
+    found["7b-141gib-busy"] = (serving("7b", CARDS["141gib"]) + BUSY, 0)
+    found["7b-16gib-missing"] = (serving("7b", "16Gi"), 3)
     demo = ["--model-path", "demo/model", "--threads", "2"]
     found["demo-2gib"] = (demo + ["--device-memory", "2Gi"], 0)
     small = ["--max-running-requests", "2", "--context-length", "1024", "--max-source-pixels", "4Mi",
