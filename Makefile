@@ -135,8 +135,16 @@ build/tools/interposer.so: tools/interposer.c pools/seal.h
 noheap: $(PROGRAM) build/tools/interposer.so ## a real server, 300 requests: no heap, brk, mmap call from ready to SIGTERM
 	@python3 tools/noheap.py
 
-build/ashlar-bench: $(wildcard tools/bench*.[ch]) $(LIBRARY)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter tools/%.c,$^) $(LIBRARY) -ljpeg -lm
+# Programs of tools/: build/ashlar-NAME from NAME.c and the NAME_*.c beside it.
+.SECONDEXPANSION:
+build/ashlar-%: $$(wildcard tools/$$*.c tools/$$*_*.[ch]) $(LIBRARY)
+	$(CC) $(CFLAGS) -MMD -MP -MF build/ashlar-$*.d $(LDFLAGS) -o $@ $(filter tools/%.c,$^) $(LIBRARY) $(LDLIBS)
+-include $(wildcard build/ashlar-*.d)
+
+.PHONY: parity
+parity: build/ashlar-parity ## compare the model with the reference: fixtures in both types, the demo's evaluation set
+	@build/ashlar-parity tests/data/fixtures
+	@build/ashlar-parity --eval demo/eval --model-path demo/model
 
 .PHONY: bench
 bench: build/ashlar-bench ## build the load generator (build/ashlar-bench --help)

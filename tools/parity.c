@@ -2,14 +2,19 @@
  * positions, pixels, features and logits lie from the reference. Exit code 1 if one is out of the README's bounds.
  *
  *     build/ashlar-parity DIR [--dtype bfloat16|float32] [--model NAME] [--case NAME] [--chunk ROWS]
+ *     build/ashlar-parity --eval DIR --model-path DIR [--dtype bfloat16|float32]
  */
+#include "engine/log.h"
 #include "tests/model/case_run.h"
+#include "tools/parity_eval.h"
+#include "tools/parity_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 struct arguments {
     const char *folder, *model, *name, *dtype;
+    const char *eval, *model_path;
     uint32_t chunk;
 };
 
@@ -26,24 +31,40 @@ static bool parse(struct arguments *arguments, int count, char **words)
             arguments->name = words[++i];
         } else if (strcmp(words[i], "--chunk") == 0 && has_value) {
             arguments->chunk = (uint32_t)strtoul(words[++i], NULL, 10);
+        } else if (strcmp(words[i], "--eval") == 0 && has_value) {
+            arguments->eval = words[++i];
+        } else if (strcmp(words[i], "--model-path") == 0 && has_value) {
+            arguments->model_path = words[++i];
         } else if (words[i][0] != '-' && arguments->folder == NULL) {
             arguments->folder = words[i];
         } else {
             return false;
         }
     }
-    return arguments->folder != NULL &&
+    return (arguments->folder != NULL) == (arguments->eval == NULL) &&
+           (arguments->eval != NULL) == (arguments->model_path != NULL) &&
            (arguments->dtype == NULL || strcmp(arguments->dtype, "bfloat16") == 0 || strcmp(arguments->dtype, "float32") == 0);
+}
+
+/* A measure, or "-" where the case has none. */
+static const char *measure(char *text, size_t bytes, const char *format, float value)
+{
+    if (isnan(value)) {
+        return "-";
+    }
+    (void)snprintf(text, bytes, format, (double)value);
+    return text;
 }
 
 static void print_line(const char *model, const char *dtype, const char *name, const struct case_result *r, bool is_good)
 {
-    (void)printf("%s %-8s %-8s %-18s ids %s grid %s pos %s win %s greedy %s  pixel %.1e  vision %.1e %.2f%%  "
-                 "logits max %.1e mean %.1e\n",
+    char pixel[16], vision[16], norm[16];
+    (void)printf("%s %-8s %-8s %-16s ids %s grid %s positions %s windows %s greedy %s  pixels %-7s vision %-7s %-6s "
+                 "logits %.1e mean %.1e\n",
                  is_good ? "ok  " : "FAIL", model, dtype, name, r->ids_equal ? "=" : "!", r->grid_equal ? "=" : "!",
                  r->positions_equal ? "=" : "!", r->windows_equal ? "=" : "!", r->greedy_equal ? "=" : "!",
-                 (double)r->pixel_max, (double)r->vision_max, 100 * (double)r->vision_norm, (double)r->logit_max,
-                 (double)r->logit_mean);
+                 measure(pixel, sizeof pixel, "%.1e", r->pixel_max), measure(vision, sizeof vision, "%.1e", r->vision_max),
+                 measure(norm, sizeof norm, "%.2f%%", 100 * r->vision_norm), (double)r->logit_max, (double)r->logit_mean);
 }
 
 /* Returns the number of cases out of bounds, or -1 if the model has no cases in the folder. */
@@ -67,12 +88,17 @@ static int run_model(const struct arguments *arguments, const char *model, enum 
     rig_open(&rig, &(struct rig_setup){.folder = folder, .dtype = dtype});
     room.folder = arguments->folder;
     room.chunk = arguments->chunk;
+    bool is_open = parity_open_tokenizer(folder, rig.checkpoint.vocab);
     for (uint32_t i = 0; i < count; i++) {
-        struct case_result result;
+        struct case_result result = {.ids_equal = false};
         if (arguments->name != NULL && strcmp(arguments->name, cases[i].name) != 0) {
             continue;
         }
-        bool is_good = case_run(&rig, &arrays, &cases[i], &room, &result) && case_is_within(&result, dtype);
+        bool is_good = is_open && case_run(&rig, &arrays, &cases[i], &room, &result);
+        uint32_t id_count = 0;
+        const int32_t *ids = golden_find(&arrays, cases[i].name, "prompt_ids", &id_count);
+        result.ids_equal = result.ids_equal && parity_encodes_to(cases[i].prompt.bytes, cases[i].prompt.length, ids, id_count);
+        is_good = is_good && case_is_within(&result, dtype);
         print_line(model, dtype_name, cases[i].name, &result, is_good);
         failed += is_good ? 0 : 1;
     }
@@ -87,11 +113,17 @@ int main(int count, char **words)
     int failed = 0;
 
     if (!parse(&arguments, count, words)) {
-        (void)fprintf(stderr, "usage: %s DIR [--dtype bfloat16|float32] [--model NAME] [--case NAME] [--chunk ROWS]\n",
-                      words[0]);
+        (void)fprintf(stderr, "usage: %s DIR [--dtype bfloat16|float32] [--model NAME] [--case NAME] [--chunk ROWS]\n"
+                              "       %s --eval DIR --model-path DIR [--dtype bfloat16|float32]\n",
+                      words[0], words[0]);
         return 2;
     }
     kernels_choose();
+    log_set_level(LOG_ERROR);
+    if (arguments.eval != NULL) {
+        bool is_f32 = arguments.dtype != NULL && strcmp(arguments.dtype, "float32") == 0;
+        return parity_eval(arguments.eval, arguments.model_path, is_f32 ? MODEL_F32 : MODEL_BF16) ? 0 : 1;
+    }
     for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
         if (arguments.model != NULL && strcmp(arguments.model, models[m]) != 0) {
             continue;
