@@ -248,11 +248,11 @@ static enum err read_tool_choice(struct chat_reader *reader)
     enum err err = field_next(&reader->field, &event);
 
     reader->parse->refuses_tools = false;
-    if (err != ERR_OK || event.kind == JSON_NULL || json_event_is(&event, "auto")) {
+    if (err != ERR_OK || event.kind == JSON_NULL) {
         return err;
     }
-    if (event.kind == JSON_STRING && json_event_is(&event, "none")) {
-        reader->parse->refuses_tools = true;
+    if (event.kind == JSON_STRING && (json_event_is(&event, "auto") || json_event_is(&event, "none"))) {
+        reader->parse->refuses_tools = json_event_is(&event, "none");
         return ERR_OK;
     }
     bool is_forced =

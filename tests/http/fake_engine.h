@@ -244,7 +244,7 @@ static void fake_step(struct fake_job *job)
     fake_end(job, is_length ? FINISH_LENGTH : FINISH_STOP);
 }
 
-static void *fake_run(void *unused)
+static inline void *fake_run(void *unused)
 {
     (void)unused;
     while (!fake.is_stopping) {
@@ -263,7 +263,7 @@ static void *fake_run(void *unused)
 }
 
 /* Opens pools of a few elements, as http/ needs them. */
-static void fake_open_pools(uint32_t connections)
+static inline void fake_open_pools(uint32_t connections)
 {
     static struct pool_plan plan;
     const struct pool_sizes sizes = {
@@ -317,7 +317,7 @@ static void fake_open_pools(uint32_t connections)
 }
 
 /* After fake_open_pools. */
-static void fake_start(void)
+static inline void fake_start(void)
 {
     (void)pthread_mutex_init(&fake.lock, NULL);
     fake.notice_fd = eventfd(0, EFD_NONBLOCK);
@@ -336,7 +336,7 @@ static void fake_start(void)
     (void)pthread_create(&fake.thread, NULL, fake_run, NULL);
 }
 
-static void fake_stop(void)
+static inline void fake_stop(void)
 {
     fake.is_stopping = true;
     (void)pthread_join(fake.thread, NULL);

@@ -189,14 +189,10 @@ static void pictures_are_taken_from_data_urls(void)
 int main(int argc, char **argv)
 {
     static const struct harness_case cases[] = {
-        CASE(a_whole_answer_has_the_documented_shape),
-        CASE(a_stream_is_role_text_finish_usage_done),
-        CASE(a_stream_joined_equals_the_whole_answer),
-        CASE(http_1_0_gets_plain_bodies),
-        CASE(refusals_have_a_status_even_when_streamed),
-        CASE(slow_readers_lose_nothing_and_hold_up_nobody),
-        CASE(pictures_are_taken_from_data_urls),
-        {NULL, NULL},
+        CASE(a_whole_answer_has_the_documented_shape),   CASE(a_stream_is_role_text_finish_usage_done),
+        CASE(a_stream_joined_equals_the_whole_answer),   CASE(http_1_0_gets_plain_bodies),
+        CASE(refusals_have_a_status_even_when_streamed), CASE(slow_readers_lose_nothing_and_hold_up_nobody),
+        CASE(pictures_are_taken_from_data_urls),         {NULL, NULL},
     };
     return serve_cases(argc, argv, "http/chat_answer", cases);
 }
