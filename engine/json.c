@@ -552,11 +552,16 @@ enum err json_skip_raw(struct json_reader *reader, struct json_span *span)
 {
     enum json_kind last = (enum json_kind)reader->last_kind;
     bool is_before = last == JSON_KEY || last == JSON_NONE;
+
+    *span = (struct json_span){reader->bytes, 0};
+    if (reader->err != ERR_OK) {
+        return reader->err;
+    }
     assert(is_before || last == JSON_OBJECT_BEGIN || last == JSON_ARRAY_BEGIN);
     uint32_t depth = reader->depth - (is_before ? 0 : 1);
     size_t begin = reader->last_at;
     char *writable = reader->writable;
-    enum err err = reader->err;
+    enum err err = ERR_OK;
 
     reader->writable = NULL;
     while (err == ERR_OK && (is_before || reader->depth > depth)) {

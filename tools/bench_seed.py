@@ -23,7 +23,8 @@ RUNS = (
      int(os.environ.get("SEED_WIDE_PROMPTS", "12")), 1024,
      ["--context-length", "12288", "--load-format", "dummy", "--tokenizer-path", path("tests/data/tokenizers/qwen2"),
       "--max-running-requests", "1", "--json-model-override-args",
-      '{"num_hidden_layers": 4, "vision_config": {"depth": 4, "fullatt_block_indexes": [1, 3]}}']),
+      '{"num_hidden_layers": 4, "max_position_embeddings": 128000, '
+      '"vision_config": {"depth": 4, "fullatt_block_indexes": [1, 3]}}']),
 )
 
 

@@ -29,6 +29,18 @@ plant() {
         printf 'OPTIONS * HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n' >"$2/seed-options"
         ;;
     body) printf 'x5;a=b\r\nhello\r\n0\r\nTrailer: x\r\n\r\n' >"$2/seed-chunks" ;;
+    request)
+        for field in '"temperature":0.5' '"stop":["a"]' '"logit_bias":{"5":1}' '"tool_choice":{"type":"function"}' \
+            '"response_format":{"type":"text"}' '"tools":[{"type":"function","function":{"name":"f"}}]' '"n":1' \
+            '"stream_options":{"include_usage":true}' '"max_tokens":5' '"chat_template_kwargs":{}' '"regex":null'; do
+            seed=$(printf '%s' "$field" | tr -dc 'a-z_' | cut -c1-20)
+            printf '{"model":"x","messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],%s}' "$field" \
+                >"$2/seed-$seed"
+        done
+        printf '{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,%s"}}' \
+            "$(base64 -w0 $images/pngsuite/basn0g01.png)" >"$2/seed-picture"
+        printf ']},{"role":"tool","content":"x"}]}' >>"$2/seed-picture"
+        ;;
     safetensors)
         printf '\070\0\0\0\0\0\0\0{"a":{"dtype":"F32","shape":[1,1],"data_offsets":[0,4]}}abcd' >"$2/seed-one"
         head -c 65536 demo/model/model.safetensors >"$2/seed-demo"

@@ -59,6 +59,25 @@ def empty_and_partial_bodies_are_400(server):
         check_refused(server.post(text.encode()))
 
 
+def a_fault_inside_any_field_is_400(server):
+    whole = json.dumps(chat_body(max_tokens=1))[:-1]
+    for field in ("tools", "tool_choice", "response_format", "stop", "logit_bias", "regex", "stream_options", "unknown",
+                  "chat_template_kwargs", "messages", "temperature", "stream"):
+        for value in ("[x", "{", "[1,]", "{\"a\"}", "tru", "-", "\"\\x\"", "", "}", "]", "[[[", "\"", "{\"type\":"):
+            check_refused(server.post((whole + ',"%s":%s' % (field, value)).encode()))
+            check_refused(server.post((whole + ',"%s":%s}' % (field, value)).encode()))
+
+
+def values_of_any_type_are_taken_or_refused(server):
+    for field in ("tools", "tool_choice", "response_format", "stop", "logit_bias", "regex", "stream_options", "unknown",
+                  "chat_template_kwargs", "messages", "temperature", "stream", "model", "seed", "stop_token_ids"):
+        for value in (None, True, False, 0, 1, -1.5, 1e300, "", "x", [], [1], ["x"], [[]], [{}], {}, {"a": 1},
+                      {"type": 1},
+                      {"type": []}, [None], {"type": "text"}, [{"type": "function"}], [{"type": 1, "function": []}]):
+            answer = server.post(dict(chat_body(max_tokens=1), **{field: value}))
+            assert answer.status in (200, 400), (field, value, answer)
+
+
 def other_encodings_are_400(server):
     body = chat_body("Grüße 世界", max_tokens=1)
     text = json.dumps(body, ensure_ascii=False)

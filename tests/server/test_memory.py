@@ -16,7 +16,7 @@ def resident_bytes_are_the_planned_ones(server):
     planned = served["planned_bytes"]
     resident = server.memory()[0] * 1024
     assert abs(resident - planned) < planned // 100 + 8 * 2**20, (resident, planned)
-    assert plan["planned_bytes"] > 0, plan
+    assert plan["fits"] and plan["total_bytes"] > 0, plan
 
 
 def nothing_grows_under_a_mixture(server):

@@ -106,7 +106,9 @@ def a_plan_is_the_same_twice_and_adds_up():
     flags = ["plan", "--json", *MODEL, "--device-memory", "2Gi", "--mem-fraction-static", "0.5"]
     one, two = ashlar(*flags), ashlar(*flags)
     assert one.returncode == 0 and one.stdout == two.stdout, one.stderr
-    json.loads(one.stdout)
+    plan = json.loads(one.stdout)
+    assert sum(pool["bytes"] for pool in plan["pools"]) + plan["books_bytes"] == plan["total_bytes"], plan
+    assert plan["total_bytes"] <= plan["limit_bytes"], plan
 
 
 def a_killed_server_starts_again_on_its_port():
