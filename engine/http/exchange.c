@@ -27,6 +27,21 @@ void exchange_book_open(struct exchange_book *book, struct engine *engine, struc
     book->engine = engine;
     book->metrics = metrics;
     book->next_number = 1;
+    book->id_seed = mix(clock_now_us() ^ (uint64_t)clock_unix_seconds() << 32);
+}
+
+/* The finalizer of splitmix64: a bijection, so numbers that differ give ids that differ. */
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+static void name_request(const struct exchange_book *book, struct request *request)
+{
+    (void)snprintf(request->id, sizeof request->id, "chatcmpl-%016" PRIx64 "%08" PRIx32,
+                   mix(request->number ^ book->id_seed), (uint32_t)mix(book->id_seed + request->number));
 }
 
 static void put_body(struct exchange_book *book, struct exchange *exchange)
@@ -59,6 +74,7 @@ enum err exchange_open(struct exchange_book *book, struct conn *conn, uint64_t b
     struct exchange *e = pools_at(POOL_REQUEST, request);
     memset(e, 0, sizeof *e);
     request_open(&e->request, request.index, book->next_number++, clock_now_us(), (uint64_t)clock_unix_seconds());
+    name_request(book, &e->request);
     e->request.tokens = pools_at(POOL_TOKENS, tokens);
     e->request_handle = request;
     e->tokens_handle = tokens;

@@ -31,6 +31,7 @@ struct exchange_book {
     struct exchange *first;
     uint32_t open_count, open_max; /* all that may run or wait: the pool has one more, for /health_generate */
     uint64_t next_number;
+    uint64_t id_seed;         /* of this process: ids of two runs differ */
     bool has_large_come_free; /* somebody may wait for it; whoever serves them clears it */
 };
 

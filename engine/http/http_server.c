@@ -149,6 +149,9 @@ void http_server_open(struct http_server *server, struct engine *engine, const s
     watch(server, EPOLL_CTL_ADD, engine_notice_fd(engine), EPOLLIN, watch_special(WATCH_NOTICE));
     watch(server, EPOLL_CTL_ADD, server->listen_fd, EPOLLIN, watch_special(WATCH_LISTEN));
     server->is_listening_watched = true;
+    if (listen(server->listen_fd, LISTEN_BACKLOG) != 0) { /* who comes before "ready" waits in the backlog */
+        start_refuse(START_NO_PORT, "cannot listen on port %u: %s", server->port, start_errno_text(errno));
+    }
 }
 
 /* --- connections --- */
@@ -450,10 +453,6 @@ bool http_server_run(struct http_server *server)
     struct epoll_event events[EVENTS_MAX];
 
     adopt_pools();
-    if (listen(server->listen_fd, LISTEN_BACKLOG) != 0) {
-        log_error("listen errno=%d", errno);
-        return false;
-    }
     while (!is_down(server)) {
         int count = epoll_wait(server->epoll_fd, events, EVENTS_MAX, sleep_ms(server));
         for (int i = 0; i < count; i++) {

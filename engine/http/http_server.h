@@ -56,7 +56,8 @@ void http_server_bind(struct http_server *server, const struct options *options)
 /* The port that was bound (for --port 0). */
 uint16_t http_server_port(const struct http_server *server);
 
-/* Makes everything that the loop will need. Before the seal; http_server_bind came first. */
+/* Makes everything that the loop will need, and listens: clients may connect, and are answered by http_server_run.
+ * Before the seal; http_server_bind came first. */
 void http_server_open(struct http_server *server, struct engine *engine, const struct http_facts *facts);
 
 /* Serves on the calling thread until SIGTERM or SIGINT and the end of the drain. Adopts CONN, REQUEST, TOKENS,

@@ -147,7 +147,8 @@ static void values_out_of_range_are_refused_by_name(void)
     for (size_t i = 0; i < sizeof bad_rows / sizeof bad_rows[0]; i++) {
         (void)snprintf(fields, sizeof fields, ",\"%s\":%s", bad_rows[i].name, bad_rows[i].value);
         enum err err = parse_fields(fields);
-        bool is_named = strcmp(parsed.err_param, bad_rows[i].name) == 0 && strstr(parsed.err_detail, bad_rows[i].name) != NULL;
+        bool is_named =
+            strcmp(parsed.err_param, bad_rows[i].name) == 0 && strstr(parsed.err_detail, bad_rows[i].name) != NULL;
         if (err == ERR_OK || (!is_named && err != ERR_BAD_JSON)) {
             (void)fprintf(stderr, "%s: %d %s\n", fields, (int)err, parsed.err_detail);
         }
