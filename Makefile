@@ -51,6 +51,7 @@ $(BUILD)/engine/model/registry.o: $(BUILD)/model_list.h
 %_avx2.o: EXTRA = -mavx2 -mfma -mf16c
 %_avx512.o: EXTRA = -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma
 %_avx512bf16.o: EXTRA = -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma
+%_amx.o: EXTRA = -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma -mamx-tile -mamx-bf16
 
 $(BUILD)/tests/%: tests/%.c $(BUILD)/tests/harness.o $(LIBRARY)
 	@mkdir -p $(@D)

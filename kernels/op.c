@@ -214,7 +214,7 @@ void kernels_choose(void)
 
     do {
         level--;
-    } while (!kernels_use(level));
+    } while (!cpu_kernels_are_worth(level) || !kernels_use(level));
     assert(level_in_use >= LEVEL_GENERIC);
 }
 
@@ -225,7 +225,7 @@ enum kernel_level kernels_level(void)
 
 const char *kernels_level_name(enum kernel_level level)
 {
-    static const char *const names[LEVEL_COUNT] = {"ref", "generic", "avx2", "avx512", "avx512bf16"};
+    static const char *const names[LEVEL_COUNT] = {"ref", "generic", "avx2", "avx512", "avx512bf16", "amx"};
 
     assert(level < LEVEL_COUNT);
     return names[level];

@@ -12,10 +12,11 @@ enum kernel_level {
     LEVEL_AVX2,       /* AVX2, FMA, F16C */
     LEVEL_AVX512,     /* AVX-512 F, BW, VL, DQ */
     LEVEL_AVX512BF16, /* dot products of bf16 pairs */
+    LEVEL_AMX,        /* the same, and products of bf16 tiles */
     LEVEL_COUNT,
 };
 
-/* Takes the best level that this machine can run. Once, at start, before any launch. */
+/* Takes the fastest level that this machine can run. Once, at start, before any launch and before there are threads. */
 void kernels_choose(void);
 
 /* Takes `level`, if this machine can run it; false, and nothing changes, if it cannot. For tests, and for running a whole

@@ -1,8 +1,8 @@
 /* attention: online softmax over pages of keys, several rows of one sequence against each block of keys.
  *
  * A line is one row and one query head; a tile is some neighbouring rows and one key head, so its lines share K and V. The
- * tile falls into runs: rows of one sequence whose keys begin at the same place. For each block of ATTENTION_KEYS keys, by
- * absolute position, a run computes scores = Q K, the softmax step of each line, and out += weights V.
+ * tile falls into runs: rows of one sequence whose keys begin at the same place. For each block of ATTENTION_KEYS keys, counted
+ * from the page where they begin, a run computes scores = Q K, the softmax step of each line, and out += weights V.
  *
  * Always true: a line's state depends on its own q and keys only. Keys of a block that it does not see have weight 0,
  * whether they are computed for its neighbours or not.
@@ -28,7 +28,7 @@ struct attention_memory {
     unsigned char weights[LINES_MAX][ATTENTION_KEYS * DOT_BYTES_MAX];
     float totals[LINES_MAX][PACK_OUT];
     float max[LINES_MAX];
-    unsigned char edge_v[2][KV_PAGE_TOKENS * HEAD_DIM_MAX * 4]; /* V of pages that are not seen whole */
+    unsigned char v[ATTENTION_KEYS * HEAD_DIM_MAX * DOT_BYTES_MAX];
 };
 
 struct attention_job {
@@ -92,29 +92,27 @@ static void begin_lines(struct attention_run *run)
     }
 }
 
-/* A block of keys of a run: pages page_first .. page_first + page_count-1, some of them perhaps seen in part. */
+/* A block of keys of a run: up to PANEL_BLOCKS pages, of which the first and the last may be seen in part. */
 struct key_block {
     uint32_t key_first, key_end;    /* seen by any row, inside the block */
     uint32_t page_first, page_count;
-    uint32_t column;                /* of the first page's first key in scores and weights */
-    const unsigned char *pages[PANEL_SEGMENTS];
+    const unsigned char *pages[PANEL_BLOCKS];
 };
 
-static struct key_block key_block_at(const struct attention_run *run, uint32_t block)
+static struct key_block key_block_at(const struct attention_run *run, uint32_t page_first)
 {
-    uint32_t base = block * ATTENTION_KEYS;
+    uint32_t base = page_first * KV_PAGE_TOKENS;
     struct key_block keys = {
         .key_first = larger(run->key_first, base),
         .key_end = smaller(run->key_end, base + ATTENTION_KEYS),
+        .page_first = page_first,
     };
     const struct kv_sequence *sequence = &run->args->sequences[run->args->places[run->row_first].sequence];
 
-    keys.page_first = keys.key_first / KV_PAGE_TOKENS;
-    keys.page_count = (keys.key_end - 1) / KV_PAGE_TOKENS - keys.page_first + 1;
-    keys.column = keys.page_first * KV_PAGE_TOKENS - base;
-    assert(keys.page_first + keys.page_count <= sequence->page_count);
+    keys.page_count = (keys.key_end - base + KV_PAGE_TOKENS - 1) / KV_PAGE_TOKENS;
+    assert(page_first + keys.page_count <= sequence->page_count);
     for (uint32_t p = 0; p < keys.page_count; p++) {
-        keys.pages[p] = page_of(run->args->store, sequence, keys.page_first + p);
+        keys.pages[p] = page_of(run->args->store, sequence, page_first + p);
     }
     return keys;
 }
@@ -126,21 +124,26 @@ static void score_block(const struct attention_run *run, const struct key_block 
     struct attention_memory *memory = run->memory;
     uint32_t step_elements = store->type == TYPE_BF16 ? 2 : 1;
     struct panel panel = {
-        .sum = &memory->scores[run->line_first][keys->column],
+        .sum = memory->scores[run->line_first],
         .sum_stride = ATTENTION_KEYS,
         .in = memory->q[run->line_first],
         .in_stride_bytes = sizeof memory->q[0],
         .step_bytes = KV_PAGE_TOKENS * step_elements * kernel_type_bytes(store->type),
         .rows = run->row_count * run->group - run->line_first,
         .blocks = keys->page_count,
-        .segments = 1,
         .steps = store->head_dim / step_elements,
     };
 
     for (uint32_t p = 0; p < keys->page_count; p++) {
-        panel.weight[0][p] = keys->pages[p] + page_k_offset(store, run->kv_head);
+        panel.weight[p] = keys->pages[p] + page_k_offset(store, run->kv_head);
     }
     cpu_panel(store->type, &panel);
+}
+
+/* Pages that enter the product with V: an even number, so that tiles of 32 keys have no rest. */
+static uint32_t joined_pages(const struct key_block *keys)
+{
+    return (keys->page_count + 1) / 2 * 2;
 }
 
 /* Hides what a line does not see, and turns its scores into weights. */
@@ -149,16 +152,16 @@ static void weigh_line(const struct attention_run *run, const struct key_block *
     struct attention_memory *memory = run->memory;
     enum kernel_type type = run->args->store->type;
     const struct kv_row *place = place_of(run, line);
-    uint32_t page_key = keys->page_first * KV_PAGE_TOKENS, count = keys->page_count * KV_PAGE_TOKENS;
-    uint32_t first = larger(place->key_first, page_key) - page_key;
-    uint32_t end = smaller(larger(place->key_end, page_key) - page_key, count);
-    float *scores = &memory->scores[line][keys->column];
-    size_t dot_bytes = cpu_dot_bytes(type);
+    uint32_t base = keys->page_first * KV_PAGE_TOKENS, count = keys->page_count * KV_PAGE_TOKENS;
+    uint32_t first = larger(place->key_first, base) - base, end = smaller(larger(place->key_end, base) - base, count);
+    float *scores = memory->scores[line];
+    size_t dot_bytes = cpu_dot_bytes(type), joined = joined_pages(keys) * (size_t)KV_PAGE_TOKENS;
 
     if (first >= end) {
-        memset(memory->weights[line] + keys->column * dot_bytes, 0, count * dot_bytes);
+        memset(memory->weights[line], 0, joined * dot_bytes);
         return;
     }
+    memset(memory->weights[line] + count * dot_bytes, 0, (joined - count) * dot_bytes);
     for (uint32_t k = 0; k < first; k++) {
         scores[k] = -INFINITY;
     }
@@ -167,7 +170,7 @@ static void weigh_line(const struct attention_run *run, const struct key_block *
     }
     struct softmax_line step = {
         .scores = scores,
-        .weights = memory->weights[line] + keys->column * dot_bytes,
+        .weights = memory->weights[line],
         .max = &memory->max[line],
         .total = memory->totals[line],
         .out = memory->out[line],
@@ -182,65 +185,57 @@ static void weigh_line(const struct attention_run *run, const struct key_block *
     }
 }
 
-/* V of a page for this head; a copy with zeros in the slots that no row sees, since they may hold anything. */
-static const unsigned char *seen_v(const struct attention_run *run, const struct key_block *keys, uint32_t page,
-                                   unsigned char *copy)
+/* V of the block's pages, one behind the other, with zeros in the slots that no row sees: those may hold anything. */
+static void join_v(const struct attention_run *run, const struct key_block *keys)
 {
     const struct kv_store *store = run->args->store;
-    const unsigned char *v = keys->pages[page] + page_v_offset(store, run->kv_head);
-    uint32_t base = (keys->page_first + page) * KV_PAGE_TOKENS;
-    size_t lanes = run->lanes * (size_t)PACK_OUT;
+    size_t lanes = run->lanes * (size_t)PACK_OUT, element_bytes = kernel_type_bytes(store->type);
+    size_t page_bytes = lanes * KV_PAGE_TOKENS * element_bytes;
+    uint32_t base = keys->page_first * KV_PAGE_TOKENS;
 
-    if (base >= keys->key_first && base + KV_PAGE_TOKENS <= keys->key_end) {
-        return v;
+    for (uint32_t p = 0; p < keys->page_count; p++) {
+        memcpy(run->memory->v + p * page_bytes, keys->pages[p] + page_v_offset(store, run->kv_head), page_bytes);
     }
-    memcpy(copy, v, lanes * KV_PAGE_TOKENS * kernel_type_bytes(store->type));
-    for (uint32_t token = 0; token < KV_PAGE_TOKENS; token++) {
+    memset(run->memory->v + keys->page_count * page_bytes, 0, (joined_pages(keys) - keys->page_count) * page_bytes);
+    for (uint32_t token = 0; token < keys->page_count * KV_PAGE_TOKENS; token++) {
         if (base + token >= keys->key_first && base + token < keys->key_end) {
             continue;
         }
+        if (store->type == TYPE_F32) {
+            memset(run->memory->v + token * lanes * sizeof(float), 0, lanes * sizeof(float));
+            continue;
+        }
+        uint16_t *pairs = (uint16_t *)(void *)run->memory->v + token / 2 * lanes * 2 + token % 2;
         for (size_t i = 0; i < lanes; i++) {
-            if (store->type == TYPE_F32) {
-                ((float *)(void *)copy)[token * lanes + i] = 0;
-            } else {
-                ((uint16_t *)(void *)copy)[token / 2 * lanes * 2 + i * 2 + token % 2] = 0;
-            }
+            pairs[i * 2] = 0;
         }
     }
-    return copy;
 }
 
 /* out += weights V for the lines that are not done. */
 static void add_block(const struct attention_run *run, const struct key_block *keys)
 {
-    const struct kv_store *store = run->args->store;
+    enum kernel_type type = run->args->store->type;
     struct attention_memory *memory = run->memory;
-    size_t step_elements = store->type == TYPE_BF16 ? 2 : 1;
-    const unsigned char *v[PANEL_SEGMENTS];
+    uint32_t step_elements = type == TYPE_BF16 ? 2 : 1;
     struct panel panel = {
         .sum_stride = HEAD_DIM_MAX,
-        .in = memory->weights[run->line_first] + keys->column * cpu_dot_bytes(store->type),
+        .in = memory->weights[run->line_first],
         .in_stride_bytes = sizeof memory->weights[0],
-        .step_bytes = run->lanes * PACK_OUT * step_elements * kernel_type_bytes(store->type),
+        .step_bytes = run->lanes * (size_t)LANE_BYTES,
         .rows = run->row_count * run->group - run->line_first,
-        .segments = keys->page_count,
-        .steps = KV_PAGE_TOKENS / (uint32_t)step_elements,
+        .steps = joined_pages(keys) * KV_PAGE_TOKENS / step_elements,
         .is_added = true,
     };
 
-    for (uint32_t p = 0; p < keys->page_count; p++) { /* only the first and the last can be seen in part */
-        v[p] = seen_v(run, keys, p, memory->edge_v[p > 0]);
-    }
+    join_v(run, keys);
     for (uint32_t lane = 0; lane < run->lanes; lane += PANEL_BLOCKS) {
         panel.blocks = smaller(PANEL_BLOCKS, run->lanes - lane);
         panel.sum = &memory->out[run->line_first][lane * PACK_OUT];
-        for (uint32_t p = 0; p < keys->page_count; p++) {
-            for (uint32_t b = 0; b < panel.blocks; b++) {
-                panel.weight[p][b] =
-                    v[p] + (size_t)(lane + b) * PACK_OUT * step_elements * kernel_type_bytes(store->type);
-            }
+        for (uint32_t b = 0; b < panel.blocks; b++) {
+            panel.weight[b] = memory->v + (size_t)(lane + b) * LANE_BYTES;
         }
-        cpu_panel(store->type, &panel);
+        cpu_panel(type, &panel);
     }
 }
 
@@ -252,9 +247,9 @@ static void attend_run(struct attention_run *run)
     uint32_t line_count = run->row_count * run->group;
 
     begin_lines(run);
-    for (uint32_t block = run->key_first / ATTENTION_KEYS; block * ATTENTION_KEYS < run->key_end; block++) {
-        struct key_block keys = key_block_at(run, block);
-        while (place_of(run, run->line_first)->key_end <= block * ATTENTION_KEYS) {
+    for (uint32_t page = run->key_first / KV_PAGE_TOKENS; page * KV_PAGE_TOKENS < run->key_end; page += PANEL_BLOCKS) {
+        struct key_block keys = key_block_at(run, page);
+        while (place_of(run, run->line_first)->key_end <= page * KV_PAGE_TOKENS) {
             run->line_first += run->group;
         }
         score_block(run, &keys);

@@ -9,24 +9,23 @@
 #include "kernels/implementations.h"
 
 enum {
-    PANEL_BLOCKS = 4,    /* blocks of 16 outputs a panel: 64 outputs */
-    PANEL_SEGMENTS = 4,  /* pieces of the summed dimension that lie apart (KV pages) */
-    ATTENTION_KEYS = 64, /* keys a softmax block, by absolute position: PANEL_SEGMENTS pages */
+    PANEL_BLOCKS = 4,                                 /* blocks of 16 outputs a panel: 64 outputs */
+    ATTENTION_KEYS = PANEL_BLOCKS * KV_PAGE_TOKENS,   /* keys a softmax block: a page is a block of a panel */
 };
 
 /* sum[r][b * 16 + lane] (+)= the dot products of row r with the outputs of block b.
  *
- * The summed dimension comes in steps: a pair of bf16, or one f32. Block b's step s of segment g is the 64 bytes at
- * weight[g][b] + s * step_bytes, [16 lanes][2] or [16 lanes]. All segments form one chain of sums from 0, in order; the
- * chain is then stored, or added to what is there. */
+ * The summed dimension comes in steps: a pair of bf16, or one f32. Block b's step s is the 64 bytes at weight[b] +
+ * s * step_bytes, [16 lanes][2] or [16 lanes]. The steps form one chain of sums; it is stored, or goes on from (or is
+ * added to) what is there, as the level likes, but always in the same way. */
 struct panel {
     float *sum;              /* [rows][sum_stride] */
     size_t sum_stride;
     const unsigned char *in; /* [rows], in_stride_bytes apart; in dot format */
     size_t in_stride_bytes;
-    const unsigned char *weight[PANEL_SEGMENTS][PANEL_BLOCKS];
+    const unsigned char *weight[PANEL_BLOCKS];
     size_t step_bytes;
-    uint32_t rows, blocks, segments, steps; /* blocks <= PANEL_BLOCKS; steps a segment */
+    uint32_t rows, blocks, steps; /* blocks <= PANEL_BLOCKS */
     bool is_added;
 };
 
@@ -71,7 +70,11 @@ extern const struct cpu_kernels *cpu_kernels;
 /* NULL where this machine cannot run the level, or the compiler could not build it. */
 const struct cpu_kernels *cpu_kernels_for(enum kernel_level level);
 
-extern const struct cpu_kernels cpu_kernels_generic, cpu_kernels_avx2, cpu_kernels_avx512, cpu_kernels_avx512bf16;
+/* Whether the level is faster here than those below it, where the machine can run it. */
+bool cpu_kernels_are_worth(enum kernel_level level);
+
+extern const struct cpu_kernels cpu_kernels_generic, cpu_kernels_avx2, cpu_kernels_avx512, cpu_kernels_avx512bf16,
+    cpu_kernels_amx;
 
 /* Bytes of an element in dot format. */
 static inline size_t cpu_dot_bytes(enum kernel_type type)

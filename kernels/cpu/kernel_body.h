@@ -1,9 +1,11 @@
 /* kernel_body: the inner kernels, written once over lanes.h; a level's file defines the tile sizes, includes this, and
  * exports KERNELS_NAME.
  *
- *   MICRO_ROWS    rows of a register tile (of PANEL_BLOCKS blocks where MICRO_BLOCKS is 4, else of one block)
+ *   MICRO_ROWS    rows of a register tile,
+ *   MICRO_BLOCKS  and its blocks: PANEL_BLOCKS or 1
+ *   PANEL_BF16    the level's own product of bf16 pairs, if it has one
  *
- * Always true: a sum is one chain a segment list, in ascending order, whatever the tile that a row falls into.
+ * Always true: a sum is one chain from 0, in ascending order, whatever the tile that a row falls into.
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/lanes.h"
@@ -31,28 +33,20 @@ LANES_INLINE void micro_tile(const struct panel *panel, uint32_t row, uint32_t b
             acc[r][b] = lanes_all(0);
         }
     }
-    for (uint32_t g = 0; g < panel->segments; g++) {
-        const unsigned char *weight[PANEL_BLOCKS];
+    for (uint32_t s = 0; s < panel->steps; s++) {
         UNROLLED
-        for (uint32_t b = 0; b < block_count; b++) {
-            weight[b] = panel->weight[g][block + b];
-        }
-        for (uint32_t s = 0; s < panel->steps; s++) {
+        for (uint32_t r = 0; r < row_count; r++) {
+            const unsigned char *element = in + r * panel->in_stride_bytes + s * dot_bytes;
             UNROLLED
-            for (uint32_t r = 0; r < row_count; r++) {
-                const unsigned char *element = in + r * panel->in_stride_bytes;
-                UNROLLED
-                for (uint32_t b = 0; b < block_count; b++) {
-                    const unsigned char *step = weight[b] + s * panel->step_bytes;
-                    if (is_pair) {
-                        acc[r][b] = lanes_dot_pair(acc[r][b], step, element);
-                    } else {
-                        acc[r][b] = lanes_fma(lanes_load((const float *)(const void *)step),
-                                              lanes_all(*(const float *)(const void *)element), acc[r][b]);
-                    }
+            for (uint32_t b = 0; b < block_count; b++) {
+                const unsigned char *step = panel->weight[block + b] + s * panel->step_bytes;
+                if (is_pair) {
+                    acc[r][b] = lanes_dot_pair(acc[r][b], step, element);
+                } else {
+                    acc[r][b] = lanes_fma(lanes_load((const float *)(const void *)step),
+                                          lanes_all(*(const float *)(const void *)element), acc[r][b]);
                 }
             }
-            in += dot_bytes;
         }
     }
     UNROLLED
@@ -106,10 +100,13 @@ static void panel_f32(const struct panel *panel)
     panel_product(panel, false);
 }
 
+#if !defined(PANEL_BF16)
+#define PANEL_BF16 panel_bf16
 static void panel_bf16(const struct panel *panel)
 {
     panel_product(panel, true);
 }
+#endif
 
 /* ---- rows ---- */
 
@@ -295,7 +292,7 @@ static void attention_out(void *out, enum kernel_type type, const float *sum, co
 const struct cpu_kernels KERNELS_NAME = {
     .has_pair_products = HAS_PAIR_PRODUCTS,
     .panel_f32 = panel_f32,
-    .panel_bf16 = panel_bf16,
+    .panel_bf16 = PANEL_BF16,
     .narrow = narrow,
     .widen = widen,
     .finish = finish,

@@ -77,7 +77,6 @@ void product_run(const struct product_tile *tile, uint32_t which, const void *in
         .sum_stride = PRODUCT_OUTS,
         .step_bytes = PACK_OUT * step_inputs * element_bytes,
         .blocks = (tile->out_count + PACK_OUT - 1) / PACK_OUT,
-        .segments = 1,
     };
 
     for (uint32_t i = 0; i < weight->in; i += PRODUCT_IN) {
@@ -85,7 +84,7 @@ void product_run(const struct product_tile *tile, uint32_t which, const void *in
         panel.steps = in_count / step_inputs;
         panel.is_added = i > 0;
         for (uint32_t b = 0; b < panel.blocks; b++) {
-            panel.weight[0][b] = blocks + b * block_bytes + i * PACK_OUT * element_bytes;
+            panel.weight[b] = blocks + b * block_bytes + i * PACK_OUT * element_bytes;
         }
         for (uint32_t row = 0; row < tile->row_count; row += chunk_rows) {
             panel.rows = smaller(chunk_rows, tile->row_count - row);
