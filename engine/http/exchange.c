@@ -15,6 +15,14 @@
 
 static const uint64_t EXCHANGE_MARK = 0x6173686c61722121u; /* no fill pattern and no zeroed memory looks like it */
 
+/* The finalizer of splitmix64: a bijection, so numbers that differ give ids that differ. */
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
 uint64_t exchange_bytes(void)
 {
     return sizeof(struct exchange);
@@ -28,14 +36,6 @@ void exchange_book_open(struct exchange_book *book, struct engine *engine, struc
     book->metrics = metrics;
     book->next_number = 1;
     book->id_seed = mix(clock_now_us() ^ (uint64_t)clock_unix_seconds() << 32);
-}
-
-/* The finalizer of splitmix64: a bijection, so numbers that differ give ids that differ. */
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
 }
 
 static void name_request(const struct exchange_book *book, struct request *request)
