@@ -19,7 +19,7 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -
 DEFINES  := -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE
 OPTIMIZE := -O2 -g -fno-omit-frame-pointer
 CFLAGS    = -std=c11 $(OPTIMIZE) $(DEFINES) $(WARNINGS) -I. -I$(BUILD) -pthread $(SANITIZE) $(EXTRA)
-LDFLAGS  := -pthread $(SANITIZE)
+LDFLAGS  := -pthread -Wl,-z,dynamic-undefined-weak $(SANITIZE)
 LDLIBS   := -ljpeg -lpng16 -lz -lnettle -lutf8proc -lm
 
 .PHONY: all
@@ -68,7 +68,7 @@ kerncheck: $(BUILD)/tests/kernels/kerncheck ## check every kernel against its or
 .PHONY: demo
 demo: ## install, build, start the demo model, ask three questions about pictures, stop
 	@tools/packages.sh demo
-	@$(MAKE) --no-print-directory -j2 build/ashlar
+	@$(MAKE) --no-print-directory -j2 build/ashlar build/tools/interposer.so
 	@tools/demo.sh
 
 .PHONY: test-c

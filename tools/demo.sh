@@ -1,6 +1,6 @@
 #!/bin/sh
 # make demo: starts the server on the demo model, asks three of the sample pictures' questions over HTTP with streaming
-# on, shows the memory at "ready" and at the end, and stops the server.
+# on, shows the memory at "ready" and at the end, and stops the server. The malloc interposer counts its heap calls.
 set -eu
 cd "$(dirname "$0")/.."
 log=$(mktemp) server=""
@@ -10,8 +10,8 @@ trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true; rm -f "$log"' EXIT
 tries=0
 while :; do
     port=$((20000 + ($$ * 7 + tries * 131) % 12000))
-    build/ashlar serve --model-path demo/model --served-model-name ashlar-demo --host 127.0.0.1 --port "$port" \
-        --max-source-pixels 4Mi --large-bodies 2 --large-body-bytes 8Mi --enable-metrics >"$log" 2>&1 &
+    LD_PRELOAD=build/tools/interposer.so build/ashlar serve --model-path demo/model --served-model-name ashlar-demo \
+        --host 127.0.0.1 --port "$port" --max-source-pixels 4Mi --large-bodies 2 --large-body-bytes 8Mi >"$log" 2>&1 &
     server=$!
     until grep -q "ready to roll" "$log"; do
         kill -0 "$server" 2>/dev/null || break
@@ -25,7 +25,7 @@ url=http://127.0.0.1:$port
 cat "$log"
 
 resident() { awk '/^RssAnon:/ {print $2 " KiB"}' "/proc/$server/status"; }
-heap_calls() { curl -sS "$url/server_info" | jq -r '.heap_calls_since_ready // "not measured"'; }
+heap_calls() { curl -sS "$url/server_info" | jq -r .heap_calls_since_ready; }
 at_ready=$(resident) heap_at_ready=$(heap_calls)
 
 ask() { # picture question

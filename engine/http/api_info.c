@@ -184,6 +184,7 @@ static void write_state(struct json_out *json, struct http_server *server)
     json_out_key_text(json, "status", http_server_is_open(server) ? "ready" : "draining");
     json_out_key_text(json, "version", ASHLAR_VERSION);
     json_out_key_i64(json, "pid", getpid());
+    write_footprint(json, facts);
     json_out_key(json, "internal_states");
     json_out_array_begin(json);
     json_out_object_begin(json);
@@ -199,7 +200,6 @@ static void write_state(struct json_out *json, struct http_server *server)
     json_out_f64(json, (double)(pools_stride_bytes(POOL_KV_PAGE) * pools_capacity(POOL_KV_PAGE)) / BYTES_GIB);
     json_out_key_i64(json, "token_capacity", kv_tokens);
     json_out_key_i64(json, "graph", 0);
-    write_footprint(json, facts);
     json_out_key(json, "plan");
     json_out_array_begin(json);
 }

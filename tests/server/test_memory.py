@@ -12,8 +12,7 @@ def resident_bytes_are_the_planned_ones(server):
     flags = ["--json", "--model-path", path("demo/model")] + SMALL
     plan = json.loads(subprocess.run([binary(), "plan"] + flags, capture_output=True, check=True).stdout)
     info = server.get("/server_info").json()
-    served = info["internal_states"][0]["memory_usage"]
-    planned = served["planned_bytes"]
+    planned = info["planned_bytes"]
     resident = server.memory()[0] * 1024
     assert abs(resident - planned) < planned // 100 + 8 * 2**20, (resident, planned)
     assert plan["fits"] and plan["total_bytes"] > 0, plan
