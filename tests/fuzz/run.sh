@@ -37,7 +37,8 @@ plant() {
             printf '{"model":"x","messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],%s}' "$field" \
                 >"$2/seed-$seed"
         done
-        printf '{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,%s"}}' \
+        part='{"type":"image_url","image_url":{"url":"data:image/png;base64,%s"}}'
+        printf '{"messages":[{"role":"user","content":['"$part" \
             "$(base64 -w0 $images/pngsuite/basn0g01.png)" >"$2/seed-picture"
         printf ']},{"role":"tool","content":"x"}]}' >>"$2/seed-picture"
         ;;

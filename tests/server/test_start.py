@@ -56,7 +56,10 @@ def ignored_flags_warn_once():
 def too_little_memory_exits_3_with_advice():
     done = ashlar("plan", *MODEL, "--device-memory", "8Mi")
     assert done.returncode == 3, (done.returncode, done.stderr[-500:])
-    assert "--" in done.stderr and any(char.isdigit() for char in done.stderr), done.stderr
+    assert "bytes are missing" in done.stderr, done.stderr
+    assert done.stdout.count(" frees ") == 3 and "--max-source-pixels" in done.stdout, done.stdout
+    served = ashlar("serve", *MODEL, "--port", "0", "--device-memory", "8Mi")
+    assert served.returncode == 3 and served.stderr.count(" frees ") == 3, served.stderr
 
 
 def a_bad_model_exits_4_and_names_the_file():
@@ -83,7 +86,8 @@ def a_bad_model_exits_4_and_names_the_file():
             broken(name, lambda data: b"")
             broken(name, lambda data: data[:len(data) // 2])
         broken("model.safetensors", lambda data: b"\0\0\0\0\0\0\0\x10" + data[8:])
-        broken("model.safetensors", lambda data: data.replace(b"model.norm.weight", b"model.norm.weight"))
+        broken("model.safetensors", lambda data: data.replace(b"model.norm.weight", b"model.norm.weighs"))
+        broken("model.safetensors", lambda data: data + b"x")
         broken("config.json", lambda data: data.replace(b'"hidden_size": 256', b'"hidden_size": 0'))
         broken("config.json", lambda data: data.replace(b'"hidden_size": 256', b'"hidden_size": 248'))
         broken("config.json", lambda data: data.replace(b"Qwen2_5_VLForConditionalGeneration", b"NobodyKnowsIt"))
@@ -107,7 +111,8 @@ def a_plan_is_the_same_twice_and_adds_up():
     one, two = ashlar(*flags), ashlar(*flags)
     assert one.returncode == 0 and one.stdout == two.stdout, one.stderr
     plan = json.loads(one.stdout)
-    assert sum(pool["bytes"] for pool in plan["pools"]) + plan["books_bytes"] == plan["total_bytes"], plan
+    parts = sum(pool["bytes"] for pool in plan["pools"]) + plan["books_bytes"]
+    assert 0 <= plan["total_bytes"] - parts < 4096 * (len(plan["pools"]) + 1), (plan["total_bytes"], parts)
     assert plan["total_bytes"] <= plan["limit_bytes"], plan
 
 
