@@ -102,7 +102,11 @@ static int run_serve(void)
     log_info("The server is fired up and ready to roll!");
     bool is_clean = http_server_run(&server);
     seal_end();
-    boot_stop(&boot);
+    if (is_clean) {
+        boot_stop(&boot);
+    } else { /* a second signal, or a step that does not end: nobody is waited for */
+        log_stop();
+    }
     return is_clean ? START_OK : START_BUG;
 }
 

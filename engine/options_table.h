@@ -188,8 +188,8 @@ OPTION(cuda_graph_bs, "--cuda-graph-bs", LIST, NULL, 0, 0, "COUNT...", IGNORED, 
 OPTION(disable_cuda_graph, "--disable-cuda-graph", SWITCH, false, 0, 0, "", IGNORED, "there are no graphs on a CPU")
 OPTION(skip_server_warmup, "--skip-server-warmup", SWITCH, false, 0, 0, "", IGNORED,
        "every op is warmed before ready")
-OPTION(watchdog_timeout, "--watchdog-timeout", SECONDS, 300, 0, 86400, "SECONDS", IGNORED,
-       "a long step is logged, not killed")
+OPTION(watchdog_timeout, "--watchdog-timeout", SECONDS, 300, 0, 86400, "SECONDS", WORKS,
+       "a step that lasts longer makes /health answer 503; 0: never")
 OPTION(crash_dump_folder, "--crash-dump-folder", TEXT, NULL, 0, 0, "FOLDER", IGNORED, "requests are not kept")
 OPTION(gc_threshold, "--gc-threshold", LIST, NULL, 0, 0, "COUNT...", IGNORED, "there is no garbage")
 OPTION(gc_warning_threshold_secs, "--gc-warning-threshold-secs", SECONDS, 0, 0, 86400, "SECONDS", IGNORED,

@@ -132,7 +132,7 @@ static enum chat_progress write_refusal(struct http_server *server, struct chat_
                                         const struct exchange *exchange, enum err err, struct outbox *outbox)
 {
     const struct request *r = &exchange->request;
-    bool is_own = err == r->err;
+    bool is_own = err != ERR_SHUTTING_DOWN; /* read only when the request is ours again */
     size_t bytes = reply_error_json(err, is_own ? r->err_param : "", is_own ? r->err_detail : "", server->scratch);
     const struct reply_head head = {
         .status = err_row(err)->status,
@@ -338,11 +338,11 @@ static void write_usage_chunk(struct http_server *server, const struct chat_answ
 }
 
 /* A refusal when 200 is already on its way. */
-static void write_error_event(struct http_server *server, const struct chat_answer *answer, const struct request *r,
-                              struct outbox *outbox)
+static void write_error_event(struct http_server *server, const struct chat_answer *answer, enum err err,
+                              const char *param, const char *detail, struct outbox *outbox)
 {
     struct json_out json;
-    size_t bytes = reply_error_json(r->err, r->err_param, r->err_detail, server->scratch);
+    size_t bytes = reply_error_json(err, param, detail, server->scratch);
 
     sse_begin(outbox, answer->is_chunked, &json);
     json_out_raw(&json, server->scratch, bytes);
@@ -398,7 +398,7 @@ static bool fill_event(struct http_server *server, struct chat_answer *answer, c
         break;
     case CHAT_FINISH:
         if (look->is_done && r->err != ERR_OK && r->err != ERR_CLIENT_GONE) {
-            write_error_event(server, answer, r, outbox);
+            write_error_event(server, answer, r->err, r->err_param, r->err_detail, outbox);
             answer->phase = CHAT_LAST;
             break;
         }
@@ -456,4 +456,17 @@ enum chat_progress chat_answer_fill(struct http_server *server, struct chat_answ
     }
     return answer->is_stream ? fill_stream(server, answer, r, &look, outbox)
                              : fill_whole(server, answer, r, &look, outbox);
+}
+
+void chat_answer_abandon(struct http_server *server, struct chat_answer *answer, const struct exchange *exchange,
+                         struct outbox *outbox)
+{
+    if (answer->phase == CHAT_HEAD && outbox_room(outbox) >= REPLY_HEAD_BYTES_MAX + REPLY_ERROR_BYTES_MAX) {
+        answer->is_closing = true;
+        (void)write_refusal(server, answer, exchange, ERR_SHUTTING_DOWN, outbox);
+    } else if (answer->phase != CHAT_HEAD && answer->is_stream &&
+               outbox_room(outbox) >= SSE_ROOM_BYTES + DONE_ROOM_BYTES) {
+        write_error_event(server, answer, ERR_SHUTTING_DOWN, "", "", outbox);
+        sse_done(outbox, answer->is_chunked);
+    }
 }

@@ -36,4 +36,9 @@ void chat_answer_open(struct chat_answer *answer, bool is_http_1_0, bool is_clos
 enum chat_progress chat_answer_fill(struct http_server *server, struct chat_answer *answer, struct exchange *exchange,
                                     struct outbox *outbox);
 
+/* Ends an answer that will not come: a refusal, or an error event in a stream that has begun, if there
+ * is room for it. */
+void chat_answer_abandon(struct http_server *server, struct chat_answer *answer, const struct exchange *exchange,
+                         struct outbox *outbox);
+
 #endif

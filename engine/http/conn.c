@@ -241,7 +241,9 @@ static void say_continue(struct conn *conn)
 {
     static const char line[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
-    if (conn->head.wants_continue && conn->in_begin == conn->in_end && conn->body.taken_bytes == 0) {
+    bool is_empty = !conn->head.is_chunked && conn->head.content_length == 0;
+
+    if (conn->head.wants_continue && !is_empty && conn->in_begin == conn->in_end && conn->body.taken_bytes == 0) {
         outbox_add(&conn->outbox, line, sizeof line - 1);
     }
 }
@@ -322,15 +324,17 @@ static bool advance_head(struct http_server *server, struct conn *conn)
     return false;
 }
 
-static bool advance_body_wait(struct conn *conn)
+bool conn_take_large(struct http_server *server, struct conn *conn)
 {
     size_t held = conn->exchange->body_pool == POOL_COUNT ? 0 : (size_t)conn->body.taken_bytes;
 
+    assert(conn->state == CONN_BODY_WAIT);
     if (!exchange_take_large(conn->exchange, held)) {
         return false;
     }
     set_state(conn, CONN_BODY);
     say_continue(conn);
+    conn_advance(server, conn);
     return true;
 }
 
@@ -487,7 +491,7 @@ void conn_advance(struct http_server *server, struct conn *conn)
             goes_on = advance_head(server, conn);
             break;
         case CONN_BODY_WAIT:
-            goes_on = advance_body_wait(conn);
+            server->book.has_large_come_free = true; /* perhaps: who waits longest is asked first */
             break;
         case CONN_BODY:
             goes_on = advance_body(server, conn);
@@ -542,6 +546,15 @@ void conn_on_events(struct http_server *server, struct conn *conn, uint32_t even
     if (is_leaving && conn->state != CONN_CLOSED) {
         conn_drop(server, conn);
     }
+}
+
+void conn_abandon(struct http_server *server, struct conn *conn)
+{
+    if (conn->state == CONN_ANSWER && conn->source == SOURCE_CHAT) {
+        chat_answer_abandon(server, &conn->answer, conn->exchange, &conn->outbox);
+        (void)flush(conn);
+    }
+    conn_drop(server, conn);
 }
 
 void conn_on_deadline(struct http_server *server, struct conn *conn)

@@ -73,11 +73,17 @@ void conn_on_events(struct http_server *server, struct conn *conn, uint32_t even
 /* Something that the connection waits for may have changed: tokens, a slot, the health check. */
 void conn_advance(struct http_server *server, struct conn *conn);
 
+/* Gives a free large slot to a connection in CONN_BODY_WAIT, which then goes on. False: none is free. */
+bool conn_take_large(struct http_server *server, struct conn *conn);
+
 /* The deadline has passed. */
 void conn_on_deadline(struct http_server *server, struct conn *conn);
 
 /* Closes at once; an open request is cancelled. */
 void conn_drop(struct http_server *server, struct conn *conn);
+
+/* conn_drop, but an answer that is owed ends with an error if the socket takes it at once. */
+void conn_abandon(struct http_server *server, struct conn *conn);
 
 /* Answers with a refusal. `gives_up`: the rest of what the client sends is not a request; close after it. */
 void conn_refuse(struct http_server *server, struct conn *conn, enum err err, const char *param, const char *detail,

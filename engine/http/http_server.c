@@ -74,6 +74,10 @@ void http_server_bind(struct http_server *server, const struct options *options)
     sigset_t signals;
     int on = 1;
 
+    const char *name = options->served_model_name != NULL ? options->served_model_name : options->model_path;
+    if (name != NULL && strlen(name) > SERVED_NAME_BYTES_MAX) {
+        start_refuse(START_USAGE, "--served-model-name: %zu bytes, at most %d", strlen(name), SERVED_NAME_BYTES_MAX);
+    }
     if (address_bytes == 0) {
         start_refuse(START_USAGE, "--host %s is not a numeric address (IPv4 or IPv6)", options->host);
     }
@@ -217,10 +221,12 @@ static void set_listening(struct http_server *server, bool is_on, uint64_t again
 
 static void open_conn(struct http_server *server, slab_handle handle, int fd)
 {
-    int on = 1;
+    int on = 1, idle_s = KEEP_ALIVE_PROBE_S;
     struct conn *conn = pools_at(POOL_CONN, handle);
 
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on); /* a client that vanished shows in the end */
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
     server->metrics.accepted_total++;
     conn_open(server, conn, handle, fd);
 }
@@ -275,11 +281,7 @@ static void serve_body_waiters(struct http_server *server)
                 oldest = c;
             }
         }
-        server->book.has_large_come_free = false;
-        if (oldest != NULL) {
-            conn_advance(server, oldest);
-            server->book.has_large_come_free = server->book.has_large_come_free || oldest->state != CONN_BODY_WAIT;
-        }
+        server->book.has_large_come_free = oldest != NULL && conn_take_large(server, oldest);
     }
 }
 
@@ -467,7 +469,7 @@ bool http_server_run(struct http_server *server)
     bool is_clean = !is_anything_owed(server);
     log_info("shutdown state=done clean=%d requests=%u", is_clean, server->book.open_count);
     while (server->first != NULL) {
-        conn_drop(server, server->first);
+        conn_abandon(server, server->first);
     }
     return is_clean;
 }

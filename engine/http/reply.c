@@ -1,6 +1,7 @@
 /* reply: status line and headers of an answer, and the bodies of refusals. */
 #include "engine/http/reply.h"
 
+#include "engine/clock.h"
 #include "engine/http/route.h"
 #include "engine/json_out.h"
 
@@ -78,14 +79,37 @@ static void add_preflight(struct outbox *outbox, const struct reply_head *head)
     add_text(outbox, "\r\n");
 }
 
+size_t reply_date_text(int64_t unix_s, char *text)
+{
+    static const char days[] = "ThuFriSatSunMonTueWed"; /* 1970 began on a Thursday */
+    static const char months[] = "MarAprMayJunJulAugSepOctNovDecJanFeb";
+
+    /* Days since 0000-03-01, then years of the 400-year cycle that begin in March: leap days come last. */
+    assert(unix_s >= 0);
+    int64_t day = unix_s / 86400, second = unix_s % 86400;
+    int64_t shifted = day + 719468, era = shifted / 146097, day_of_era = shifted % 146097;
+    int64_t year = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
+    int64_t day_of_year = day_of_era - (365 * year + year / 4 - year / 100);
+    int64_t month = (5 * day_of_year + 2) / 153;
+    int length = snprintf(text, REPLY_DATE_BYTES, "%.3s, %02d %.3s %04d %02d:%02d:%02d GMT", days + day % 7 * 3,
+                          (int)(day_of_year - (153 * month + 2) / 5 + 1), months + month * 3,
+                          (int)(year + era * 400 + (month >= 10 ? 1 : 0)), (int)(second / 3600),
+                          (int)(second / 60 % 60), (int)(second % 60));
+    assert(length == REPLY_DATE_BYTES - 1);
+    return (size_t)length;
+}
+
 void reply_add_head(struct outbox *outbox, const struct reply_head *head)
 {
-    char line[64];
+    char line[64], date[REPLY_DATE_BYTES];
 
     assert(outbox_room(outbox) >= REPLY_HEAD_BYTES_MAX);
     int length = snprintf(line, sizeof line, "HTTP/1.1 %d %s\r\n", head->status, reason_phrase(head->status));
     outbox_add(outbox, line, (size_t)length);
-    add_text(outbox, "Server: ashlar\r\nAccess-Control-Allow-Origin: *\r\n");
+    (void)reply_date_text(clock_unix_seconds(), date);
+    add_text(outbox, "Date: ");
+    add_text(outbox, date);
+    add_text(outbox, "\r\nServer: ashlar\r\nAccess-Control-Allow-Origin: *\r\n");
     if (head->content_type != NULL) {
         add_text(outbox, "Content-Type: ");
         add_text(outbox, head->content_type);

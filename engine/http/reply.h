@@ -38,6 +38,10 @@ enum {
 /* Appends the head. The outbox has room for REPLY_HEAD_BYTES_MAX. */
 void reply_add_head(struct outbox *outbox, const struct reply_head *head);
 
+/* "Sun, 06 Nov 1994 08:49:37 GMT" into `text` of REPLY_DATE_BYTES (years up to 9999). Returns its length. */
+enum { REPLY_DATE_BYTES = 30 };
+size_t reply_date_text(int64_t unix_s, char *text);
+
 /* The JSON of a refusal in both forms at once: flat as SGLang's, and nested under "error" as OpenAI's. The message is
  * the err_table text and, behind ": ", `detail`; `param` "" is null. Any bytes in either: they are escaped. `out` has
  * REPLY_ERROR_BYTES_MAX. Returns the length. */

@@ -5,6 +5,7 @@
 #include "tests/harness.h"
 
 #include <string.h>
+#include <time.h>
 
 static struct outbox outbox;
 static char json[REPLY_ERROR_BYTES_MAX];
@@ -67,8 +68,25 @@ static void a_head_is_exactly_this(void)
     outbox_open(&outbox);
     reply_add_head(&outbox, &head);
     outbox.bytes[outbox.end] = '\0';
+    char *date = strstr(outbox.bytes, "Date: ");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(date);
+    memmove(date, date + 6 + REPLY_DATE_BYTES - 1 + 2, strlen(date + 6 + REPLY_DATE_BYTES - 1 + 2) + 1);
     CU_ASSERT_STRING_EQUAL(outbox.bytes, "HTTP/1.1 200 OK\r\nServer: ashlar\r\nAccess-Control-Allow-Origin: *\r\n"
                                          "Content-Type: application/json\r\nContent-Length: 12345678901\r\n\r\n");
+}
+
+static void dates_are_those_of_the_calendar(void)
+{
+    char text[REPLY_DATE_BYTES];
+
+    for (int64_t day = 0; day < 200000; day++) { /* beyond 2500, every leap rule included */
+        time_t seconds = (time_t)(day * 86400 + day % 86400);
+        struct tm tm;
+        char expected[REPLY_DATE_BYTES];
+        (void)strftime(expected, sizeof expected, "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&seconds, &tm));
+        CU_ASSERT_FATAL(reply_date_text(seconds, text) == REPLY_DATE_BYTES - 1);
+        CU_ASSERT_FATAL(strcmp(text, expected) == 0);
+    }
 }
 
 static void asked_headers_come_back_only_if_they_are_names(void)
@@ -99,6 +117,7 @@ int main(int argc, char **argv)
         CASE(every_refusal_has_a_head_and_both_forms),
         CASE(the_longest_and_worst_details_fit),
         CASE(a_head_is_exactly_this),
+        CASE(dates_are_those_of_the_calendar),
         CASE(asked_headers_come_back_only_if_they_are_names),
         {NULL, NULL},
     };
