@@ -1,5 +1,6 @@
-/* parity: runs every case of a folder in the fixtures' format on the model and prints, one line a case, how far ids, grids,
- * positions, pixels, features and logits lie from the reference. Exit code 1 if one is out of the README's bounds.
+/* parity: runs every case of a folder in the fixtures' format on the model and prints, one line a case, how far ids,
+ * grids, positions, pixels, features and logits lie from the reference. Exit code 1 if one is out of the README's
+ * bounds.
  *
  *     build/ashlar-parity DIR [--dtype bfloat16|float32] [--model NAME] [--case NAME] [--chunk ROWS]
  *     build/ashlar-parity --eval DIR --model-path DIR [--dtype bfloat16|float32]
@@ -43,7 +44,8 @@ static bool parse(struct arguments *arguments, int count, char **words)
     }
     return (arguments->folder != NULL) == (arguments->eval == NULL) &&
            (arguments->eval != NULL) == (arguments->model_path != NULL) &&
-           (arguments->dtype == NULL || strcmp(arguments->dtype, "bfloat16") == 0 || strcmp(arguments->dtype, "float32") == 0);
+           (arguments->dtype == NULL || strcmp(arguments->dtype, "bfloat16") == 0 ||
+            strcmp(arguments->dtype, "float32") == 0);
 }
 
 /* A measure, or "-" where the case has none. */
@@ -56,15 +58,17 @@ static const char *measure(char *text, size_t bytes, const char *format, float v
     return text;
 }
 
-static void print_line(const char *model, const char *dtype, const char *name, const struct case_result *r, bool is_good)
+static void print_line(const char *model, const char *dtype, const char *name, const struct case_result *r,
+                       bool is_good)
 {
     char pixel[16], vision[16], norm[16];
-    (void)printf("%s %-8s %-8s %-16s ids %s grid %s positions %s windows %s greedy %s  pixels %-7s vision %-7s %-6s "
-                 "logits %.1e mean %.1e\n",
-                 is_good ? "ok  " : "FAIL", model, dtype, name, r->ids_equal ? "=" : "!", r->grid_equal ? "=" : "!",
-                 r->positions_equal ? "=" : "!", r->windows_equal ? "=" : "!", r->greedy_equal ? "=" : "!",
-                 measure(pixel, sizeof pixel, "%.1e", r->pixel_max), measure(vision, sizeof vision, "%.1e", r->vision_max),
-                 measure(norm, sizeof norm, "%.2f%%", 100 * r->vision_norm), (double)r->logit_max, (double)r->logit_mean);
+    (void)printf(
+        "%s %-8s %-8s %-16s ids %s grid %s positions %s windows %s greedy %s  pixels %-7s vision %-7s %-6s "
+        "logits %.1e mean %.1e\n",
+        is_good ? "ok  " : "FAIL", model, dtype, name, r->ids_equal ? "=" : "!", r->grid_equal ? "=" : "!",
+        r->positions_equal ? "=" : "!", r->windows_equal ? "=" : "!", r->greedy_equal ? "=" : "!",
+        measure(pixel, sizeof pixel, "%.1e", r->pixel_max), measure(vision, sizeof vision, "%.1e", r->vision_max),
+        measure(norm, sizeof norm, "%.2f%%", 100 * r->vision_norm), (double)r->logit_max, (double)r->logit_mean);
 }
 
 /* Returns the number of cases out of bounds, or -1 if the model has no cases in the folder. */
@@ -97,7 +101,8 @@ static int run_model(const struct arguments *arguments, const char *model, enum 
         bool is_good = is_open && case_run(&rig, &arrays, &cases[i], &room, &result);
         uint32_t id_count = 0;
         const int32_t *ids = golden_find(&arrays, cases[i].name, "prompt_ids", &id_count);
-        result.ids_equal = result.ids_equal && parity_encodes_to(cases[i].prompt.bytes, cases[i].prompt.length, ids, id_count);
+        result.ids_equal =
+            result.ids_equal && parity_encodes_to(cases[i].prompt.bytes, cases[i].prompt.length, ids, id_count);
         is_good = is_good && case_is_within(&result, dtype);
         print_line(model, dtype_name, cases[i].name, &result, is_good);
         failed += is_good ? 0 : 1;
@@ -113,8 +118,9 @@ int main(int count, char **words)
     int failed = 0;
 
     if (!parse(&arguments, count, words)) {
-        (void)fprintf(stderr, "usage: %s DIR [--dtype bfloat16|float32] [--model NAME] [--case NAME] [--chunk ROWS]\n"
-                              "       %s --eval DIR --model-path DIR [--dtype bfloat16|float32]\n",
+        (void)fprintf(stderr,
+                      "usage: %s DIR [--dtype bfloat16|float32] [--model NAME] [--case NAME] [--chunk ROWS]\n"
+                      "       %s --eval DIR --model-path DIR [--dtype bfloat16|float32]\n",
                       words[0], words[0]);
         return 2;
     }

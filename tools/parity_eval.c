@@ -91,7 +91,8 @@ static void read_question(struct json_reader *reader, struct question *question)
 }
 
 /* Encodes the pictures and expands the pads; false if a picture is refused. */
-static bool make_prompt(struct rig *rig, const struct question *question, struct case_room *room, struct rig_prompt *prompt)
+static bool make_prompt(struct rig *rig, const struct question *question, struct case_room *room,
+                        struct rig_prompt *prompt)
 {
     uint32_t merge = rig->checkpoint.dims[V_MERGE], count = 0, picture = 0;
     for (uint32_t i = 0; i < question->prompt_count; i++) {
@@ -161,8 +162,8 @@ static void ask(struct rig *rig, const struct question *question, struct case_ro
     tally->equal += is_equal ? 1 : 0;
     tally->right += is_right ? 1 : 0;
     if (!is_equal) {
-        (void)printf("flip question %u (%s): the reference's margin is %.3f; here: %.*s\n", question->number, question->kind,
-                     question->margin, (int)bytes, text);
+        (void)printf("flip question %u (%s): the reference's margin is %.3f; here: %.*s\n", question->number,
+                     question->kind, question->margin, (int)bytes, text);
     }
 }
 

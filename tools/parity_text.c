@@ -1,4 +1,5 @@
-/* parity_text: the tokenizer of a model folder, for the parity tool. One at a time; its memory is mapped anew for each. */
+/* parity_text: the tokenizer of a model folder, for the parity tool. One at a time; its memory is mapped anew for each.
+ */
 #include "tools/parity_text.h"
 
 #include "engine/json.h"

@@ -7,7 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Opens tokenizer.json (and tokenizer_config.json, if it is there) of the folder; false with a line on standard error. */
+/* Opens tokenizer.json (and tokenizer_config.json, if it is there) of the folder; false with a line on standard error.
+ */
 bool parity_open_tokenizer(const char *folder, uint32_t vocab_size);
 
 /* True if `text` (raw JSON string text), its added tokens matched everywhere, gives exactly these ids. */

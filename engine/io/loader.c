@@ -37,9 +37,9 @@ struct bound {
 
 struct loader {
     const struct checkpoint *checkpoint;
-    struct shard *shards;          /* [SHARDS_MAX] */
-    struct bound *bound;           /* [tensor_count] */
-    struct tensor_entry *entries;  /* of one shard at a time: [entry_capacity] */
+    struct shard *shards;         /* [SHARDS_MAX] */
+    struct bound *bound;          /* [tensor_count] */
+    struct tensor_entry *entries; /* of one shard at a time: [entry_capacity] */
     uint32_t shard_count;
     uint32_t entry_capacity;
     uint32_t bound_count;
@@ -57,7 +57,8 @@ uint64_t loader_bytes(const struct checkpoint *checkpoint)
     uint64_t tensors = checkpoint->tensor_count;
 
     return aligned(sizeof(struct loader)) + aligned(SHARDS_MAX * sizeof(struct shard)) +
-           aligned(tensors * sizeof(struct bound)) + aligned((tensors + IGNORED_TENSORS_MAX) * sizeof(struct tensor_entry));
+           aligned(tensors * sizeof(struct bound)) +
+           aligned((tensors + IGNORED_TENSORS_MAX) * sizeof(struct tensor_entry));
 }
 
 static void *map_file(const struct loader *loader, const char *name, uint64_t *bytes)
@@ -103,7 +104,8 @@ static void note_index_line(struct loader *loader, const struct json_event *key,
     case BIND_IGNORED:
         return;
     case BIND_UNKNOWN:
-        start_refuse(START_BAD_MODEL, "%s: tensor %.*s is not one of the model's", INDEX_NAME, (int)key->bytes, key->text);
+        start_refuse(START_BAD_MODEL, "%s: tensor %.*s is not one of the model's", INDEX_NAME, (int)key->bytes,
+                     key->text);
     case BIND_WEIGHT:
         break;
     }
@@ -128,7 +130,8 @@ static void read_weight_map(struct loader *loader, struct json_reader *reader)
             break;
         }
         if (file.kind != JSON_STRING) {
-            start_refuse(START_BAD_MODEL, "%s: the file of tensor %.*s is not a string", INDEX_NAME, (int)key.bytes, key.text);
+            start_refuse(START_BAD_MODEL, "%s: the file of tensor %.*s is not a string", INDEX_NAME, (int)key.bytes,
+                         key.text);
         }
         note_index_line(loader, &key, &file);
     }
@@ -209,8 +212,8 @@ static void read_folder(struct loader *loader)
                      loader->checkpoint->folder, SINGLE_NAME, INDEX_NAME);
     }
     if (count > 1) {
-        start_refuse(START_BAD_MODEL, "%s: %u .safetensors files (%s is one) but no %s", loader->checkpoint->folder, count,
-                     found, INDEX_NAME);
+        start_refuse(START_BAD_MODEL, "%s: %u .safetensors files (%s is one) but no %s", loader->checkpoint->folder,
+                     count, found, INDEX_NAME);
     }
     (void)find_shard(loader, found, strlen(found));
 }

@@ -1,8 +1,8 @@
 /* loader: the weight files of a model folder, bound to the weight table. Start-up only.
  *
- * One file (model.safetensors, or the only .safetensors file of the folder), or shards under model.safetensors.index.json.
- * With an index, its word counts: every tensor lies where the index says, in one place; files that it does not name are
- * left alone, with a log line. Without one, two files refuse to start.
+ * One file (model.safetensors, or the only .safetensors file of the folder), or shards under
+ * model.safetensors.index.json. With an index, its word counts: every tensor lies where the index says, in one place;
+ * files that it does not name are left alone, with a log line. Without one, two files refuse to start.
  */
 #ifndef IO_LOADER_H
 #define IO_LOADER_H

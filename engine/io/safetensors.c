@@ -1,6 +1,7 @@
 /* safetensors: the header of one file, checked against the file.
  *
- * Always true between calls: nothing is kept but what the caller holds; every offset that is handed out lies in the file.
+ * Always true between calls: nothing is kept but what the caller holds; every offset that is handed out lies in the
+ * file.
  */
 #include "engine/io/safetensors.h"
 
@@ -17,10 +18,10 @@ static const struct {
     uint32_t bits;
     enum tensor_type type;
 } types[] = {
-    {"BF16", 16, TENSOR_BF16},    {"F16", 16, TENSOR_F16},      {"F32", 32, TENSOR_F32},     {"F64", 64, TENSOR_OTHER},
-    {"F8_E4M3", 8, TENSOR_OTHER}, {"F8_E5M2", 8, TENSOR_OTHER}, {"BOOL", 8, TENSOR_OTHER},   {"U8", 8, TENSOR_OTHER},
-    {"I8", 8, TENSOR_OTHER},      {"U16", 16, TENSOR_OTHER},    {"I16", 16, TENSOR_OTHER},   {"U32", 32, TENSOR_OTHER},
-    {"I32", 32, TENSOR_OTHER},    {"U64", 64, TENSOR_OTHER},    {"I64", 64, TENSOR_OTHER},   {"F8_E8M0", 8, TENSOR_OTHER},
+    {"BF16", 16, TENSOR_BF16},    {"F16", 16, TENSOR_F16},      {"F32", 32, TENSOR_F32},   {"F64", 64, TENSOR_OTHER},
+    {"F8_E4M3", 8, TENSOR_OTHER}, {"F8_E5M2", 8, TENSOR_OTHER}, {"BOOL", 8, TENSOR_OTHER}, {"U8", 8, TENSOR_OTHER},
+    {"I8", 8, TENSOR_OTHER},      {"U16", 16, TENSOR_OTHER},    {"I16", 16, TENSOR_OTHER}, {"U32", 32, TENSOR_OTHER},
+    {"I32", 32, TENSOR_OTHER},    {"U64", 64, TENSOR_OTHER},    {"I64", 64, TENSOR_OTHER}, {"F8_E8M0", 8, TENSOR_OTHER},
     {"C64", 64, TENSOR_OTHER},    {"F4", 4, TENSOR_OTHER},
 };
 
@@ -109,8 +110,8 @@ static bool check_size(struct safetensors *file, const struct tensor_entry *entr
 }
 
 /* The value of one name: {"dtype": …, "shape": […], "data_offsets": [begin, end]}. */
-static bool read_entry(struct safetensors *file, struct json_reader *reader, struct tensor_entry *entry, uint64_t data_at,
-                       uint64_t data_bytes)
+static bool read_entry(struct safetensors *file, struct json_reader *reader, struct tensor_entry *entry,
+                       uint64_t data_at, uint64_t data_bytes)
 {
     struct json_event event;
     uint32_t bits = 0, offset_count = 0;
@@ -132,7 +133,8 @@ static bool read_entry(struct safetensors *file, struct json_reader *reader, str
         }
         assert(event.kind == JSON_KEY);
         if (json_event_is(&event, "dtype")) {
-            if (json_next(reader, &event) != ERR_OK || event.kind != JSON_STRING || (bits = find_type(&event, entry)) == 0) {
+            if (json_next(reader, &event) != ERR_OK || event.kind != JSON_STRING ||
+                (bits = find_type(&event, entry)) == 0) {
                 return refuse(file, "its dtype is unknown", entry);
             }
         } else if (json_event_is(&event, "shape")) {

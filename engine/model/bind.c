@@ -1,7 +1,7 @@
 /* bind: names and shapes of the tensor table against those of the files.
  *
- * Always true: a tensor's number is its place in the table's order, so a bitmap over the numbers shows what is missing and
- * what comes twice.
+ * Always true: a tensor's number is its place in the table's order, so a bitmap over the numbers shows what is missing
+ * and what comes twice.
  */
 #include "engine/model/bind.h"
 
@@ -151,7 +151,8 @@ static bool is_ignored(const struct arch *arch, const char *name, size_t bytes)
     return false;
 }
 
-enum bind_kind bind_find(const struct checkpoint *checkpoint, const char *name, size_t name_bytes, struct bind_place *place)
+enum bind_kind bind_find(const struct checkpoint *checkpoint, const char *name, size_t name_bytes,
+                         struct bind_place *place)
 {
     char published[TENSOR_NAME_BYTES_MAX];
     size_t bytes = 0;
@@ -190,13 +191,14 @@ void bind_check(const struct checkpoint *checkpoint, const struct bind_place *pl
                      entry->type_name);
     }
     if (entry->rank != rank) {
-        start_refuse(START_BAD_MODEL, "%s: %.*s has %u axes; expected %u", file, name_bytes, entry->name, entry->rank, rank);
+        start_refuse(START_BAD_MODEL, "%s: %.*s has %u axes; expected %u", file, name_bytes, entry->name, entry->rank,
+                     rank);
     }
     for (uint32_t axis = 0; axis < rank; axis++) {
         uint32_t expected = checkpoint->dims[place->row->shape[axis]];
         if (entry->shape[axis] != expected) {
-            start_refuse(START_BAD_MODEL, "%s: %.*s axis %u is %llu; expected %s = %u", file, name_bytes, entry->name, axis,
-                         (unsigned long long)entry->shape[axis], dims_name(place->row->shape[axis]), expected);
+            start_refuse(START_BAD_MODEL, "%s: %.*s axis %u is %llu; expected %s = %u", file, name_bytes, entry->name,
+                         axis, (unsigned long long)entry->shape[axis], dims_name(place->row->shape[axis]), expected);
         }
     }
 }

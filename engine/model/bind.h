@@ -28,7 +28,8 @@ void bind_measure(const struct checkpoint *checkpoint, uint32_t *tensor_count, u
 bool bind_next(const struct checkpoint *checkpoint, struct bind_place *place);
 
 /* Looks a tensor name up; the architecture's other spellings of a prefix count as the same. */
-enum bind_kind bind_find(const struct checkpoint *checkpoint, const char *name, size_t name_bytes, struct bind_place *place);
+enum bind_kind bind_find(const struct checkpoint *checkpoint, const char *name, size_t name_bytes,
+                         struct bind_place *place);
 
 /* The published name of a tensor, for messages. */
 void bind_name(const struct bind_place *place, char name[TENSOR_NAME_BYTES_MAX]);

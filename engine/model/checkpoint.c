@@ -83,8 +83,8 @@ static void read_arch(struct checkpoint *checkpoint, const struct config_text *c
         start_refuse(START_BAD_MODEL, "%s: \"architectures\" is missing", config->file);
     }
     json_open_raw(&reader, span.bytes, span.length);
-    if (json_next(&reader, &event) == ERR_OK && event.kind == JSON_ARRAY_BEGIN && json_next(&reader, &event) == ERR_OK &&
-        event.kind == JSON_STRING) {
+    if (json_next(&reader, &event) == ERR_OK && event.kind == JSON_ARRAY_BEGIN &&
+        json_next(&reader, &event) == ERR_OK && event.kind == JSON_STRING) {
         name = (struct json_span){event.text, event.bytes};
     }
     checkpoint->arch = registry_find(name.bytes, name.length);
@@ -92,7 +92,8 @@ static void read_arch(struct checkpoint *checkpoint, const struct config_text *c
         char known[256];
         int shown = span.length > 80 ? 80 : (int)span.length;
         registry_list(known, sizeof known);
-        start_refuse(START_BAD_MODEL, "%s: \"architectures\" is %.*s; known: %s", config->file, shown, span.bytes, known);
+        start_refuse(START_BAD_MODEL, "%s: \"architectures\" is %.*s; known: %s", config->file, shown, span.bytes,
+                     known);
     }
 }
 
@@ -104,17 +105,19 @@ static void refuse_unknown_forms(const struct config_text *config)
     bool is_on = false;
 
     if (config_find(config, config_text_path(config, "quantization_config", path), &span)) {
-        start_refuse(START_BAD_MODEL, "%s: \"quantization_config\": quantized checkpoints are not supported yet", config->file);
+        start_refuse(START_BAD_MODEL, "%s: \"quantization_config\": quantized checkpoints are not supported yet",
+                     config->file);
     }
     if (text_bool(config, "use_sliding_window", &is_on) && is_on) {
-        start_refuse(START_BAD_MODEL, "%s: \"use_sliding_window\" is true; only full attention is supported", config->file);
+        start_refuse(START_BAD_MODEL, "%s: \"use_sliding_window\" is true; only full attention is supported",
+                     config->file);
     }
     static const char *const activations[] = {"hidden_act", "vision_config.hidden_act"};
     for (uint32_t i = 0; i < 2; i++) {
         const char *key = i == 0 ? config_text_path(config, activations[i], path) : activations[i];
         if (config_string(config, key, &span) && !config_span_is(span, "silu")) {
-            start_refuse(START_BAD_MODEL, "%s: \"%s\" is \"%.*s\"; expected \"silu\"", config->file, key, (int)span.length,
-                         span.bytes);
+            start_refuse(START_BAD_MODEL, "%s: \"%s\" is \"%.*s\"; expected \"silu\"", config->file, key,
+                         (int)span.length, span.bytes);
         }
     }
 }
@@ -130,10 +133,10 @@ static void read_rope(struct checkpoint *checkpoint, const struct config_text *c
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < sizeof type_keys / sizeof type_keys[0]; i++) {
-        if (config_string(config, config_text_path(config, type_keys[i], path), &span) && !config_span_is(span, "mrope") &&
-            !config_span_is(span, "default")) {
-            start_refuse(START_BAD_MODEL, "%s: \"%s\" is \"%.*s\"; expected \"mrope\" or \"default\"", config->file, path,
-                         (int)span.length, span.bytes);
+        if (config_string(config, config_text_path(config, type_keys[i], path), &span) &&
+            !config_span_is(span, "mrope") && !config_span_is(span, "default")) {
+            start_refuse(START_BAD_MODEL, "%s: \"%s\" is \"%.*s\"; expected \"mrope\" or \"default\"", config->file,
+                         path, (int)span.length, span.bytes);
         }
     }
     if (!text_f64(config, "rope_parameters.rope_theta", &checkpoint->rope_theta) &&
@@ -141,7 +144,8 @@ static void read_rope(struct checkpoint *checkpoint, const struct config_text *c
         start_refuse(START_BAD_MODEL, "%s: \"rope_theta\" is missing", config->file);
     }
     if (!(checkpoint->rope_theta >= 1)) {
-        start_refuse(START_BAD_MODEL, "%s: \"rope_theta\" is %g; expected at least 1", config->file, checkpoint->rope_theta);
+        start_refuse(START_BAD_MODEL, "%s: \"rope_theta\" is %g; expected at least 1", config->file,
+                     checkpoint->rope_theta);
     }
     if (!config_i32_list(config, config_text_path(config, "rope_parameters.mrope_section", path), section, 3, &count) &&
         !config_i32_list(config, config_text_path(config, "rope_scaling.mrope_section", path), section, 3, &count)) {
@@ -205,7 +209,6 @@ static void read_text(struct checkpoint *checkpoint, const struct config_text *c
 
 static void read_vision(struct checkpoint *checkpoint, const struct config_text *config)
 {
-    static const int32_t published[] = {7, 15, 23, 31};
     int32_t blocks[VISION_BLOCKS_MAX];
     uint32_t count = 0;
 
@@ -222,9 +225,9 @@ static void read_vision(struct checkpoint *checkpoint, const struct config_text 
                      config->file, checkpoint->vision_rope_theta);
     }
     if (!config_i32_list(config, "vision_config.fullatt_block_indexes", blocks, VISION_BLOCKS_MAX, &count)) {
-        count = sizeof published / sizeof published[0];
-        memcpy(blocks, published, sizeof published);
-        log_warn("config_default file=%s key=vision_config.fullatt_block_indexes value=7,15,23,31", config->file);
+        checkpoint->full_blocks = checkpoint->arch->full_blocks;
+        log_warn("config_default file=%s key=vision_config.fullatt_block_indexes bits=0x%llx", config->file,
+                 (unsigned long long)checkpoint->full_blocks);
     }
     for (uint32_t i = 0; i < count; i++) {
         if (blocks[i] < 0) {
@@ -238,11 +241,26 @@ static void read_vision(struct checkpoint *checkpoint, const struct config_text 
     }
 }
 
-static void check_switches(const struct config_text *config)
+/* The processors that this architecture's pictures may name, as one text; returns whether `type` is one of them. */
+static bool is_known_processor(const struct arch *arch, struct json_span type, char *known, size_t known_bytes)
+{
+    size_t used = 0;
+    bool is_known = false;
+
+    known[0] = '\0';
+    for (const char *const *name = arch->image_processors; *name != NULL && used < known_bytes; name++) {
+        int length = snprintf(known + used, known_bytes - used, "%s%s", used > 0 ? ", " : "", *name);
+        used += length > 0 ? (size_t)length : 0;
+        is_known = is_known || config_span_is(type, *name);
+    }
+    return is_known;
+}
+
+static void check_switches(const struct arch *arch, const struct config_text *config)
 {
     static const char *const switches[] = {"do_resize", "do_rescale", "do_normalize", "do_convert_rgb"};
-    static const char *const types[] = {"Qwen2VLImageProcessor", "Qwen2VLImageProcessorFast", "Qwen2_5_VLImageProcessor"};
     struct json_span type;
+    char known[256];
     uint32_t resample = 3;
     double factor = 1.0 / 255;
 
@@ -259,16 +277,13 @@ static void check_switches(const struct config_text *config)
         start_refuse(START_BAD_MODEL, "%s: \"rescale_factor\" is %g; expected 1/255", config->file, factor);
     }
     if (!config_string(config, "image_processor_type", &type)) {
-        log_warn("config_default file=%s key=image_processor_type value=%s", config->file, types[0]);
+        log_warn("config_default file=%s key=image_processor_type value=%s", config->file, arch->image_processors[0]);
         return;
     }
-    for (uint32_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        if (config_span_is(type, types[i])) {
-            return;
-        }
+    if (!is_known_processor(arch, type, known, sizeof known)) {
+        start_refuse(START_BAD_MODEL, "%s: \"image_processor_type\" is \"%.*s\"; known: %s", config->file,
+                     (int)type.length, type.bytes, known);
     }
-    start_refuse(START_BAD_MODEL, "%s: \"image_processor_type\" is \"%.*s\"; known: %s, %s, %s", config->file,
-                 (int)type.length, type.bytes, types[0], types[1], types[2]);
 }
 
 /* An edge that both files may name: they must agree. */
@@ -326,12 +341,12 @@ static void read_preprocessor(struct checkpoint *checkpoint, const struct config
     struct image_rules *image = &checkpoint->image;
     uint32_t frames = 2;
 
-    check_switches(config);
+    check_switches(checkpoint->arch, config);
     image->patch = read_edge(config, "patch_size", checkpoint->dims[V_PATCH]);
     image->merge = read_edge(config, "merge_size", checkpoint->dims[V_MERGE]);
     if (config_u32(config, "temporal_patch_size", &frames) && frames != checkpoint->dims[V_FRAMES]) {
-        start_refuse(START_BAD_MODEL, "%s: \"temporal_patch_size\" is %u; config.json's vision_config says %u", config->file,
-                     frames, checkpoint->dims[V_FRAMES]);
+        start_refuse(START_BAD_MODEL, "%s: \"temporal_patch_size\" is %u; config.json's vision_config says %u",
+                     config->file, frames, checkpoint->dims[V_FRAMES]);
     }
     image->min_pixels = read_pixels(config, "min_pixels", "size.shortest_edge", 3136);
     image->max_pixels = read_pixels(config, "max_pixels", "size.longest_edge", 12845056);
@@ -351,7 +366,8 @@ static void read_preprocessor(struct checkpoint *checkpoint, const struct config
     }
 }
 
-static void read_eos(struct checkpoint *checkpoint, const struct config_text *generation, const struct config_text *config)
+static void read_eos(struct checkpoint *checkpoint, const struct config_text *generation,
+                     const struct config_text *config)
 {
     char path[CONFIG_PATH_BYTES];
     const struct config_text *source = generation;
@@ -372,7 +388,8 @@ static void read_eos(struct checkpoint *checkpoint, const struct config_text *ge
     }
 }
 
-static float read_sampling(const struct config_text *generation, const char *key, double fallback, double least, double most)
+static float read_sampling(const struct config_text *generation, const char *key, double fallback, double least,
+                           double most)
 {
     double value = fallback;
 
@@ -420,7 +437,10 @@ void checkpoint_read(struct checkpoint *checkpoint, const struct checkpoint_sour
     assert(source->folder != NULL);
     *checkpoint = (struct checkpoint){
         .folder = source->folder,
-        .image_token_id = -1, .video_token_id = -1, .vision_start_token_id = -1, .vision_end_token_id = -1,
+        .image_token_id = -1,
+        .video_token_id = -1,
+        .vision_start_token_id = -1,
+        .vision_end_token_id = -1,
     };
     if (!map_file(source->folder, "config.json", &config)) {
         start_refuse(START_BAD_MODEL, "%s/config.json: no such file", source->folder);

@@ -1,5 +1,5 @@
-/* config_text: values by path, read anew at each question. The files are a few kilobytes and are asked some fifty times, so
- * there is no tree and no memory.
+/* config_text: values by path, read anew at each question. The files are a few kilobytes and are asked some fifty
+ * times, so there is no tree and no memory.
  */
 #include "engine/model/config_text.h"
 
@@ -240,7 +240,8 @@ static int list_next(struct list_walk *walk, struct json_span *number)
     return event.kind == JSON_ARRAY_END ? 0 : event.kind == JSON_NUMBER ? 1 : -1;
 }
 
-bool config_i32_list(const struct config_text *config, const char *path, int32_t *values, uint32_t capacity, uint32_t *count)
+bool config_i32_list(const struct config_text *config, const char *path, int32_t *values, uint32_t capacity,
+                     uint32_t *count)
 {
     struct json_span span, number;
     struct list_walk walk;
@@ -261,7 +262,8 @@ bool config_i32_list(const struct config_text *config, const char *path, int32_t
     return true;
 }
 
-bool config_f64_list(const struct config_text *config, const char *path, double *values, uint32_t capacity, uint32_t *count)
+bool config_f64_list(const struct config_text *config, const char *path, double *values, uint32_t capacity,
+                     uint32_t *count)
 {
     struct json_span span, number;
     struct list_walk walk;

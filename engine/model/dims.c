@@ -1,6 +1,7 @@
 /* dims: the numbers behind an architecture's symbols.
  *
- * Always true after dims_read: every symbol of the table is at least 1 and small enough that products of any two fit 64 bits.
+ * Always true after dims_read: every symbol of the table is at least 1 and small enough that products of any two fit 64
+ * bits.
  */
 #include "engine/model/dims.h"
 
@@ -15,11 +16,12 @@ enum { DIM_MAX = 1 << 24 }; /* of any symbol: a vocabulary or a width beyond it 
 
 #define NAME(dim) [dim] = #dim
 static const char *const names[DIM_COUNT] = {
-    NAME(NO_DIM), NAME(LAYERS), NAME(HIDDEN), NAME(HEADS), NAME(KV_HEADS), NAME(HEAD_DIM), NAME(HALF_DIM), NAME(Q_OUT),
-    NAME(KV_OUT), NAME(QK_OUT), NAME(QKV_OUT), NAME(FFN), NAME(VOCAB), NAME(V_BLOCKS), NAME(V_HIDDEN), NAME(V_HEADS),
-    NAME(V_HEAD_DIM), NAME(V_HALF_DIM), NAME(V_KV), NAME(V_QKV), NAME(V_FFN), NAME(V_OUT), NAME(V_CHANNELS),
-    NAME(V_FRAMES), NAME(V_PATCH), NAME(V_PATCH_IN), NAME(V_MERGE), NAME(V_GROUP), NAME(V_MERGED), NAME(V_WINDOW),
-    NAME(TOKENS), NAME(LOGIT_ROWS), NAME(PATCHES), NAME(TILE_ROWS), NAME(TILE_GROUPS),
+    NAME(NO_DIM),   NAME(LAYERS),     NAME(HIDDEN),   NAME(HEADS),     NAME(KV_HEADS),    NAME(HEAD_DIM),
+    NAME(HALF_DIM), NAME(Q_OUT),      NAME(KV_OUT),   NAME(QK_OUT),    NAME(QKV_OUT),     NAME(FFN),
+    NAME(VOCAB),    NAME(V_BLOCKS),   NAME(V_HIDDEN), NAME(V_HEADS),   NAME(V_HEAD_DIM),  NAME(V_HALF_DIM),
+    NAME(V_KV),     NAME(V_QKV),      NAME(V_FFN),    NAME(V_OUT),     NAME(V_CHANNELS),  NAME(V_FRAMES),
+    NAME(V_PATCH),  NAME(V_PATCH_IN), NAME(V_MERGE),  NAME(V_GROUP),   NAME(V_MERGED),    NAME(V_WINDOW),
+    NAME(TOKENS),   NAME(LOGIT_ROWS), NAME(PATCHES),  NAME(TILE_ROWS), NAME(TILE_GROUPS),
 };
 
 const char *dims_name(enum dim dim)
@@ -63,8 +65,9 @@ static uint64_t divide(const struct dim_row *row, const struct config_text *conf
 
     assert(under > 0);
     if (over % under != 0) {
-        start_refuse(START_BAD_MODEL, "%s: %s = %u is not a multiple of %s %u", config->file, dims_name(row->quotient_of[0]),
-                     over, row->divisor > 0 ? "" : dims_name(row->quotient_of[1]), under);
+        start_refuse(START_BAD_MODEL, "%s: %s = %u is not a multiple of %s %u", config->file,
+                     dims_name(row->quotient_of[0]), over, row->divisor > 0 ? "" : dims_name(row->quotient_of[1]),
+                     under);
     }
     return over / under;
 }
@@ -104,8 +107,8 @@ static void check_multiple(const struct config_text *config, enum dim dim, const
                            const char *of_name)
 {
     if (dims[dim] % of != 0) {
-        start_refuse(START_BAD_MODEL, "%s: %s = %u is not a multiple of %s = %u", config->file, dims_name(dim), dims[dim],
-                     of_name, of);
+        start_refuse(START_BAD_MODEL, "%s: %s = %u is not a multiple of %s = %u", config->file, dims_name(dim),
+                     dims[dim], of_name, of);
     }
 }
 
@@ -139,7 +142,8 @@ void dims_read(const struct arch *arch, const struct config_text *config, uint32
         uint64_t value = evaluate(row, config, dims);
         if (value == 0 || value > DIM_MAX) {
             start_refuse(START_BAD_MODEL, "%s: \"%s\" (%s) is %llu; expected 1 to %d", config->file,
-                         row->key != NULL ? row->key : "a product", dims_name(row->dim), (unsigned long long)value, DIM_MAX);
+                         row->key != NULL ? row->key : "a product", dims_name(row->dim), (unsigned long long)value,
+                         DIM_MAX);
         }
         dims[row->dim] = (uint32_t)value;
     }

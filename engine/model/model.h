@@ -124,11 +124,13 @@ struct arch {
     const struct tensor_row *tensors;
     const struct prefix_row *prefixes;
     const char *const *ignored_suffixes; /* of tensors that the reference ignores, too */
+    const char *const *image_processors; /* names that preprocessor_config.json may give; NULL-ended */
+    uint64_t full_blocks;     /* vision blocks with full attention, where the config does not say: published default */
     const struct buffer_row *buffers;
     struct head_dims text_heads, vision_heads;
     /* A text step: begin, every layer, end. */
     const struct step_row *begin_steps, *layer_steps, *end_steps;
-    /* A picture, each for every tile of rows: patches; then for every block keys, and once all keys are there, rest; merge. */
+    /* A picture, each for every tile of rows: patches; for every block keys and, when all keys are there, rest; merge. */
     const struct step_row *patch_steps, *keys_steps, *rest_steps, *merge_steps;
 };
 

@@ -1,7 +1,7 @@
 /* plan_steps: the step tables, checked on symbols, and the buffers' places.
  *
- * Always true of a plan: two buffers overlap only if no step needs both. A buffer that crosses the edge of the layers' loop
- * is alive in all of it.
+ * Always true of a plan: two buffers overlap only if no step needs both. A buffer that crosses the edge of the layers'
+ * loop is alive in all of it.
  */
 #include "engine/model/plan_steps.h"
 
@@ -249,8 +249,8 @@ static uint64_t read_by(const struct arch *arch, const struct step_row *row)
     return row->op == OP_ROTARY || row->op == OP_LINEAR_ADD ? in | bit(arch, row->out) : in;
 }
 
-static struct step_fault check_table(const struct arch *arch, const struct step_row *steps, const struct head_dims *heads,
-                                     uint64_t *written)
+static struct step_fault check_table(const struct arch *arch, const struct step_row *steps,
+                                     const struct head_dims *heads, uint64_t *written)
 {
     for (const struct step_row *row = steps; row->op != OP_COUNT; row++) {
         struct rule rule = {.arch = arch, .row = row, .heads = heads};

@@ -1,4 +1,5 @@
-/* plan_steps: checks an architecture's step tables on symbols, and lets buffers that are never alive at once share memory. */
+/* plan_steps: checks an architecture's step tables on symbols, and lets buffers that are never alive at once share
+ * memory. */
 #ifndef MODEL_PLAN_STEPS_H
 #define MODEL_PLAN_STEPS_H
 
@@ -9,15 +10,15 @@
 /* Where each buffer lies. ACT and F32 buffers of the text and of the tower start at 0 of their own memory. */
 struct step_plan {
     uint64_t offset[BUFFER_COUNT];
-    uint64_t text_bytes;      /* with sharing */
-    uint64_t tile_bytes;      /* the tower's tile buffers, with sharing */
-    uint64_t state_bytes;     /* the tower's STATE buffers, without: they lie behind the tile buffers */
-    uint64_t unshared_bytes;  /* all ACT and F32 buffers side by side: for comparison */
+    uint64_t text_bytes;     /* with sharing */
+    uint64_t tile_bytes;     /* the tower's tile buffers, with sharing */
+    uint64_t state_bytes;    /* the tower's STATE buffers, without: they lie behind the tile buffers */
+    uint64_t unshared_bytes; /* all ACT and F32 buffers side by side: for comparison */
 };
 
 /* A mistake in a table. */
 struct step_fault {
-    const char *reason;       /* NULL: none */
+    const char *reason; /* NULL: none */
     const struct step_row *row;
 };
 

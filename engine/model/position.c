@@ -1,7 +1,7 @@
 /* position: M-RoPE positions, from the pictures' places alone.
  *
- * A picture of H x W tokens moves the counter by max(H, W) and the index by H * W, so the counter at an index is the index
- * plus the sum of (max(H, W) - H * W) over the pictures before it. No walk over the ids is needed.
+ * A picture of H x W tokens moves the counter by max(H, W) and the index by H * W, so the counter at an index is the
+ * index plus the sum of (max(H, W) - H * W) over the pictures before it. No walk over the ids is needed.
  */
 #include "engine/model/position.h"
 

@@ -1,7 +1,7 @@
 /* run: opening a model over planned memory, and the text steps.
  *
- * Always true between calls: nothing here depends on an earlier step but the KV pages; what a step needs it finds in its
- * argument, in the weights and in those pages.
+ * Always true between calls: nothing here depends on an earlier step but the KV pages; what a step needs it finds in
+ * its argument, in the weights and in those pages.
  */
 #include "engine/model/run.h"
 
@@ -45,8 +45,12 @@ static uint64_t place_tables(const struct model *model, unsigned char *base, str
     }
     if (base != NULL) {
         *tables = (struct step_tables){
-            .ids = (void *)(base + at[0]), .positions = (void *)(base + at[1]), .features = (void *)(base + at[2]),
-            .places = (void *)(base + at[3]), .sequences = (void *)(base + at[4]), .order = (void *)(base + at[5]),
+            .ids = (void *)(base + at[0]),
+            .positions = (void *)(base + at[1]),
+            .features = (void *)(base + at[2]),
+            .places = (void *)(base + at[3]),
+            .sequences = (void *)(base + at[4]),
+            .order = (void *)(base + at[5]),
             .bounds = (void *)(base + at[6]),
         };
     }
@@ -75,9 +79,16 @@ static void set_dims(struct model *model)
 static struct step_frame base_frame(const struct model *model, const struct head_dims *heads, double eps)
 {
     struct step_frame frame = {
-        .arch = model->checkpoint->arch, .dims = model->dims, .bank = &model->bank, .plan = &model->plan, .heads = heads,
-        .act = model->act, .eps = (float)eps,
-        .store = {.kv_heads = model->dims[heads->kv_heads], .head_dim = model->dims[heads->head_dim], .type = model->act},
+        .arch = model->checkpoint->arch,
+        .dims = model->dims,
+        .bank = &model->bank,
+        .plan = &model->plan,
+        .heads = heads,
+        .act = model->act,
+        .eps = (float)eps,
+        .store = {.kv_heads = model->dims[heads->kv_heads],
+                  .head_dim = model->dims[heads->head_dim],
+                  .type = model->act},
     };
 
     frame.store.page_stride_bytes = kv_store_layer_bytes(frame.store.kv_heads, frame.store.head_dim, model->act);
@@ -118,7 +129,8 @@ static uint64_t measure_table(const struct model *model, const struct step_frame
         step_args_fill(frame, row, 0, &call);
         const char *reason = op_check(row->op, &call.args);
         if (reason != NULL) {
-            start_refuse(START_BAD_MODEL, "config.json: the model's shapes do not fit op %s: %s", op_name(row->op), reason);
+            start_refuse(START_BAD_MODEL, "config.json: the model's shapes do not fit op %s: %s", op_name(row->op),
+                         reason);
         }
         uint64_t bytes = op_workspace_bytes(row->op, &call.args, model->limits.threads);
         most = bytes > most ? bytes : most;
@@ -240,7 +252,8 @@ void model_set_probe(struct model *model, model_probe *probe, void *ctx)
 /* ---- steps ---- */
 
 /* The norm before the head reads only the rows that are asked for: one launch for each run of neighbours. */
-static void launch_picked(struct model *model, const struct step_call *call, const uint32_t *picked, uint32_t picked_count)
+static void launch_picked(struct model *model, const struct step_call *call, const uint32_t *picked,
+                          uint32_t picked_count)
 {
     struct rmsnorm_args args = call->args.rmsnorm;
     uint32_t done = 0;
@@ -252,7 +265,8 @@ static void launch_picked(struct model *model, const struct step_call *call, con
             run++;
         }
         args.in = call->args.rmsnorm.in + (size_t)picked[done] * args.width;
-        args.out = (unsigned char *)call->args.rmsnorm.out + (size_t)done * args.width * kernel_type_bytes(args.out_type);
+        args.out =
+            (unsigned char *)call->args.rmsnorm.out + (size_t)done * args.width * kernel_type_bytes(args.out_type);
         args.rows = run;
         op_launch(OP_RMSNORM, &args, model->team, model->memory.op_workspace);
         done += run;

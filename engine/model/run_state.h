@@ -14,19 +14,19 @@ struct vision_work {
     uint32_t block, tile, tile_count;
     uint32_t patch_count;
     uint32_t window_count;
-    uint32_t *order;                /* [groups] merged tokens in the tower's order */
-    uint32_t *bounds;               /* [windows + 1] in merged tokens */
-    struct kv_sequence sequence;    /* of keys: the picture's own array */
+    uint32_t *order;             /* [groups] merged tokens in the tower's order */
+    uint32_t *bounds;            /* [windows + 1] in merged tokens */
+    struct kv_sequence sequence; /* of keys: the picture's own array */
 };
 
 /* Pieces of the STEP_TABLES memory; the load's scratch lies in the same place before. */
 struct step_tables {
-    int32_t *ids;                   /* [TOKENS] */
-    int32_t (*positions)[3];        /* [TOKENS or TILE_ROWS, the larger] */
-    const void **features;          /* [TOKENS] */
-    struct kv_row *places;          /* as positions */
-    struct kv_sequence *sequences;  /* [sequences_max] */
-    uint32_t *order, *bounds;       /* of the picture: these live across text steps */
+    int32_t *ids;                  /* [TOKENS] */
+    int32_t (*positions)[3];       /* [TOKENS or TILE_ROWS, the larger] */
+    const void **features;         /* [TOKENS] */
+    struct kv_row *places;         /* as positions */
+    struct kv_sequence *sequences; /* [sequences_max] */
+    uint32_t *order, *bounds;      /* of the picture: these live across text steps */
 };
 
 struct model {
@@ -35,7 +35,7 @@ struct model {
     struct model_memory memory;
     struct team *team;
 
-    uint32_t dims[DIM_COUNT];       /* the checkpoint's and the limits' */
+    uint32_t dims[DIM_COUNT]; /* the checkpoint's and the limits' */
     enum kernel_type act;
     struct weight_bank bank;
     struct step_plan plan;
@@ -49,7 +49,7 @@ struct model {
     struct step_frame text, vision;
     struct vision_work work;
 
-    model_probe *probe;             /* tests look at buffers after every step row */
+    model_probe *probe; /* tests look at buffers after every step row */
     void *probe_ctx;
 };
 

@@ -51,7 +51,8 @@ void *step_args_address(const struct step_frame *frame, enum buffer buffer)
     return frame->memory + frame->plan->offset[holder->buffer] + (first + frame->dims[row->at]) * element;
 }
 
-static void fill_linear(const struct step_frame *frame, const struct step_row *row, uint32_t layer, struct step_call *call)
+static void fill_linear(const struct step_frame *frame, const struct step_row *row, uint32_t layer,
+                        struct step_call *call)
 {
     call->matrix[0] = weights_matrix(frame->bank, row->weight[0], layer);
     call->args.linear = (struct linear_args){
@@ -96,7 +97,8 @@ static void fill_embed(const struct step_frame *frame, const struct step_row *ro
     };
 }
 
-static void fill_rmsnorm(const struct step_frame *frame, const struct step_row *row, uint32_t layer, struct step_call *call)
+static void fill_rmsnorm(const struct step_frame *frame, const struct step_row *row, uint32_t layer,
+                         struct step_call *call)
 {
     assert(stride_of(frame, row->in[0]) == width_of(frame, row->in[0]));
     assert(stride_of(frame, row->out) == width_of(frame, row->out));

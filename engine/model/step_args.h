@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-/* Everything that a row's symbols stand for at the moment. While measuring, memory and data pointers are NULL and the row
- * counts are the limits. */
+/* Everything that a row's symbols stand for at the moment. While measuring, memory and data pointers are NULL and the
+ * row counts are the limits. */
 struct step_frame {
     const struct arch *arch;
     const uint32_t *dims;
@@ -18,10 +18,10 @@ struct step_frame {
     enum kernel_type act;
     float eps;
 
-    unsigned char *memory;                 /* of the text's activations, or of the tower's */
+    unsigned char *memory; /* of the text's activations, or of the tower's */
     float *logits;
-    uint32_t rows[DIM_COUNT];              /* TOKENS, LOGIT_ROWS, PATCHES, TILE_ROWS, TILE_GROUPS: rows now */
-    uint32_t first_patch;                  /* where the tile begins in STATE buffers */
+    uint32_t rows[DIM_COUNT]; /* TOKENS, LOGIT_ROWS, PATCHES, TILE_ROWS, TILE_GROUPS: rows now */
+    uint32_t first_patch;     /* where the tile begins in STATE buffers */
 
     /* Rows and their places. */
     const int32_t *ids;
@@ -29,7 +29,7 @@ struct step_frame {
     const int32_t (*positions)[3];
     const uint8_t *axis;
     const float *frequency;
-    struct kv_store store;                 /* of the layer */
+    struct kv_store store; /* of the layer */
     const struct kv_row *places;
     const struct kv_sequence *sequences;
 

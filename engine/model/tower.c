@@ -1,7 +1,7 @@
 /* tower: a picture goes through the vision tower, one unit (block, phase, tile of rows) at a time.
  *
- * Always true between units: every patch of the picture has passed the same phase, or the tiles before `tile` have passed
- * one more; so text steps may run in between, and the tiles' order does not matter to any bit.
+ * Always true between units: every patch of the picture has passed the same phase, or the tiles before `tile` have
+ * passed one more; so text steps may run in between, and the tiles' order does not matter to any bit.
  */
 #include "engine/model/run.h"
 #include "engine/model/run_state.h"
@@ -50,7 +50,8 @@ uint32_t model_vision_units(const struct model *model, uint32_t grid_h, uint32_t
     return tile_count(model, grid_h * grid_w) * (2 + 2 * model->dims[V_BLOCKS]);
 }
 
-void model_vision_begin(struct model *model, const uint8_t *rgb, uint32_t grid_h, uint32_t grid_w, void *const *mm_pages)
+void model_vision_begin(struct model *model, const uint8_t *rgb, uint32_t grid_h, uint32_t grid_w,
+                        void *const *mm_pages)
 {
     uint32_t merge = model->dims[V_MERGE], side = model->dims[V_WINDOW] / merge / model->dims[V_PATCH];
     struct vision_work *work = &model->work;

@@ -99,8 +99,8 @@ struct fill {
     struct bind_place place;
     const unsigned char *source; /* [out][in] of source_type; NULL: made up */
     enum kernel_type source_type;
-    uint32_t out, in, split;     /* rows from `split` on belong to the second slot */
-    unsigned char *rows;         /* scratch for made-up rows: [workers][PIECE_ROWS][in] bf16 */
+    uint32_t out, in, split; /* rows from `split` on belong to the second slot */
+    unsigned char *rows;     /* scratch for made-up rows: [workers][PIECE_ROWS][in] bf16 */
 };
 
 static uint32_t widest_in(const struct checkpoint *checkpoint)
@@ -145,7 +145,8 @@ static const void *make_rows_up(const struct fill *fill, uint32_t first, uint32_
 }
 
 /* Rows of the tensor [first, first + count) that all belong to one slot, as its rows [at, at + count). */
-static void put_rows(const struct fill *fill, uint8_t slot, uint32_t at, uint32_t first, uint32_t count, uint32_t worker)
+static void put_rows(const struct fill *fill, uint8_t slot, uint32_t at, uint32_t first, uint32_t count,
+                     uint32_t worker)
 {
     uint32_t layer = fill->place.layer;
     size_t element = kernel_type_bytes(fill->source_type);
@@ -204,7 +205,10 @@ void weights_load(struct weight_bank *bank, enum load_format format, void *scrat
     while (bind_next(checkpoint, &place)) {
         enum tensor_type type = TENSOR_BF16;
         struct fill fill = {
-            .bank = bank, .place = place, .out = bind_out(checkpoint, place.row), .in = bind_in(checkpoint, place.row),
+            .bank = bank,
+            .place = place,
+            .out = bind_out(checkpoint, place.row),
+            .in = bind_in(checkpoint, place.row),
             .rows = scratch,
         };
         fill.source = loader != NULL ? loader_tensor(loader, place.index, &type) : NULL;

@@ -13,8 +13,8 @@ enum { WEIGHT_SLOTS_MAX = 64 };
 /* Weight `slot` of layer n lies at base + at[slot] + n * stride[slot]. All offsets are multiples of 64. */
 struct weight_bank {
     const struct checkpoint *checkpoint;
-    unsigned char *base;                        /* NULL while measuring */
-    enum kernel_type type;                      /* of the matrices */
+    unsigned char *base;   /* NULL while measuring */
+    enum kernel_type type; /* of the matrices */
     uint64_t at[WEIGHT_SLOTS_MAX], stride[WEIGHT_SLOTS_MAX];
     const struct weight_row *row[WEIGHT_SLOTS_MAX]; /* a tied slot has the stand-in's place */
     uint64_t bytes;
@@ -32,8 +32,9 @@ const float *weights_vector(const struct weight_bank *bank, uint8_t slot, uint32
 /* Bytes of scratch memory for weights_load. */
 uint64_t weights_scratch_bytes(const struct checkpoint *checkpoint, uint32_t worker_count);
 
-/* Fills every weight from the folder's files, or with made-up values: uniform in [-1e-3, 1e-3), a function of a tensor's
- * element index alone, so that tensors of one shape are equal. Refuses to start (code 4) as the loader does. */
+/* Fills every weight from the folder's files, or with made-up values: uniform in [-1e-3, 1e-3), a function of a
+ * tensor's element index alone, so that tensors of one shape are equal. Refuses to start (code 4) as the loader does.
+ */
 void weights_load(struct weight_bank *bank, enum load_format format, void *scratch, uint64_t scratch_bytes,
                   struct team *team);
 

@@ -1,5 +1,5 @@
-/* window: the vision tower's order of tokens. Windows row by row, inside each its tokens row by row; windows at the right
- * and bottom edge are simply smaller.
+/* window: the vision tower's order of tokens. Windows row by row, inside each its tokens row by row; windows at the
+ * right and bottom edge are simply smaller.
  */
 #include "engine/model/window.h"
 

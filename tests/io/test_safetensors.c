@@ -114,7 +114,8 @@ static void lies_about_offsets_are_refused(void)
     CU_ASSERT(refuses("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
                       "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}",
                       8, "overlaps"));
-    CU_ASSERT(refuses("{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296,2],\"data_offsets\":[0,8]}}", 8, "overflows"));
+    CU_ASSERT(refuses("{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296,2],\"data_offsets\":[0,8]}}", 8,
+                      "overflows"));
     shift_bytes = 1;
     CU_ASSERT(refuses("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "not aligned"));
     shift_bytes = 0;
@@ -150,14 +151,10 @@ static void more_tensors_than_room_are_refused(void)
 int main(int argc, char **argv)
 {
     static const struct harness_case cases[] = {
-        CASE(a_real_file_is_covered_in_order),
-        CASE(every_cut_of_a_real_file_is_refused),
-        CASE(types_and_metadata_are_read),
-        CASE(lengths_out_of_range_are_refused),
-        CASE(lies_about_offsets_are_refused),
-        CASE(malformed_headers_are_refused),
-        CASE(more_tensors_than_room_are_refused),
-        {NULL, NULL},
+        CASE(a_real_file_is_covered_in_order),    CASE(every_cut_of_a_real_file_is_refused),
+        CASE(types_and_metadata_are_read),        CASE(lengths_out_of_range_are_refused),
+        CASE(lies_about_offsets_are_refused),     CASE(malformed_headers_are_refused),
+        CASE(more_tensors_than_room_are_refused), {NULL, NULL},
     };
     return harness_run(argc, argv, "safetensors", cases, NULL);
 }

@@ -19,9 +19,9 @@ enum {
 /* What was measured; errors are NaN where the fixtures have no value. */
 struct case_result {
     bool ids_equal, grid_equal, positions_equal, windows_equal, greedy_equal;
-    float pixel_max;                /* pixel_values, float32 models only */
-    float vision_max, vision_norm;  /* largest difference; relative norm of the difference */
-    float logit_max, logit_mean;    /* over prompt and step logits */
+    float pixel_max;               /* pixel_values, float32 models only */
+    float vision_max, vision_norm; /* largest difference; relative norm of the difference */
+    float logit_max, logit_mean;   /* over prompt and step logits */
 };
 
 /* Room for one case; large, so static. */
@@ -137,11 +137,12 @@ static inline bool case_encode(struct rig *rig, const struct golden_arrays *arra
             result->windows_equal = result->windows_equal && order[tokens + t] == (int32_t)(tokens + room->order[t]);
         }
         for (uint32_t w = 0; w < window_count(height, width, side); w++) {
-            result->windows_equal = result->windows_equal &&
-                                    bounds[++windows] == (int32_t)(patches + room->bounds[w + 1] * dims[V_GROUP]);
+            result->windows_equal =
+                result->windows_equal && bounds[++windows] == (int32_t)(patches + room->bounds[w + 1] * dims[V_GROUP]);
         }
         check.row = 0;
-        check.expected = rig->limits.dtype == MODEL_F32 && pixels != NULL ? pixels + (size_t)patches * check.width : NULL;
+        check.expected =
+            rig->limits.dtype == MODEL_F32 && pixels != NULL ? pixels + (size_t)patches * check.width : NULL;
         model_set_probe(rig->model, case_probe_pixels, &check);
         rig_encode(rig, room->rgb, grid.grid_h, grid.grid_w, i);
         model_set_probe(rig->model, NULL, NULL);
@@ -154,8 +155,9 @@ static inline bool case_encode(struct rig *rig, const struct golden_arrays *arra
 }
 
 /* Expands the pads of the prompt's ids, notes where the pictures lie, and compares ids and positions. */
-static inline void case_expand(const struct rig *rig, const struct golden_arrays *arrays, const struct golden_case *golden,
-                               struct case_room *room, struct rig_prompt *prompt, struct case_result *result)
+static inline void case_expand(const struct rig *rig, const struct golden_arrays *arrays,
+                               const struct golden_case *golden, struct case_room *room, struct rig_prompt *prompt,
+                               struct case_result *result)
 {
     uint32_t prompt_count = 0, input_count = 0, position_count = 0, delta_count = 0, count = 0, picture = 0;
     const int32_t *ids = golden_find(arrays, golden->name, "prompt_ids", &prompt_count);
@@ -168,8 +170,8 @@ static inline void case_expand(const struct rig *rig, const struct golden_arrays
         uint32_t copies = 1;
         if (rig->checkpoint.has_vision && ids[i] == rig->checkpoint.image_token_id && picture < golden->picture_count) {
             const struct golden_picture *golden_picture = &golden->pictures[picture];
-            room->spans[picture++] = (struct position_span){count, golden_picture->grid_h / merge,
-                                                            golden_picture->grid_w / merge};
+            room->spans[picture++] =
+                (struct position_span){count, golden_picture->grid_h / merge, golden_picture->grid_w / merge};
             copies = golden_picture->token_count;
         }
         for (uint32_t k = 0; k < copies; k++) {
@@ -180,8 +182,8 @@ static inline void case_expand(const struct rig *rig, const struct golden_arrays
     *prompt = (struct rig_prompt){room->ids, count, room->spans, picture};
     result->ids_equal = count == input_count && memcmp(room->ids, expanded, count * sizeof(int32_t)) == 0;
     position_fill(room->spans, picture, 0, count, room->positions);
-    result->positions_equal = position_count == 3 * count && delta_count == 1 &&
-                              position_delta(room->spans, picture) == delta[0];
+    result->positions_equal =
+        position_count == 3 * count && delta_count == 1 && position_delta(room->spans, picture) == delta[0];
     for (uint32_t i = 0; i < 3 * count && result->positions_equal; i++) {
         result->positions_equal = positions[i] == room->positions[i % count][i / count];
     }

@@ -17,7 +17,7 @@ enum { COPY_FILE_BYTES_MAX = 64 * 1024 * 1024, COPY_TEXT_BYTES = 4096 };
 
 struct model_copy {
     char folder[64];
-    char path[400]; /* scratch */
+    char path[400];             /* scratch */
     char said[COPY_TEXT_BYTES]; /* what the child wrote to standard error */
     int code;                   /* and its exit code; -1 if it was killed */
 };

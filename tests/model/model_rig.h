@@ -1,6 +1,8 @@
-/* model_rig: a model over memory of its own, for tests and for tools/parity.c: what engine/ does with pools, done plainly.
+/* model_rig: a model over memory of its own, for tests and for tools/parity.c: what engine/ does with pools, done
+ * plainly.
  *
- * Memory is mapped, filled with NaN patterns, and ends at an unreadable page; KV pages are handed out in a scrambled order.
+ * Memory is mapped, filled with NaN patterns, and ends at an unreadable page; KV pages are handed out in a scrambled
+ * order.
  */
 #ifndef TESTS_MODEL_MODEL_RIG_H
 #define TESTS_MODEL_MODEL_RIG_H
@@ -185,8 +187,12 @@ static inline void rig_run(struct rig *rig, const struct rig_prompt *prompt, uin
     uint32_t last = count - 1;
     rig_rows(rig, prompt, sequence, first, count, rig->rows);
     struct text_step step = {
-        .rows = rig->rows, .row_count = count, .sequences = rig->sequences, .sequence_count = RIG_SEQUENCES_MAX,
-        .logit_rows = &last, .logit_row_count = wants_logits ? 1 : 0,
+        .rows = rig->rows,
+        .row_count = count,
+        .sequences = rig->sequences,
+        .sequence_count = RIG_SEQUENCES_MAX,
+        .logit_rows = &last,
+        .logit_row_count = wants_logits ? 1 : 0,
     };
     model_text_step(rig->model, &step, rig->logits);
 }

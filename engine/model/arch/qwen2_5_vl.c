@@ -92,6 +92,8 @@ static const struct weight_row weights[] = {
 #define LAYER "model.layers.%d."
 #define BLOCK "visual.blocks.%d."
 #define TENSOR(tensor, times, id, ...) {.name = tensor, .repeat = times, .slot = id, .shape = {__VA_ARGS__}}
+#define TENSOR_AT(tensor, times, id, row, ...) \
+    {.name = tensor, .repeat = times, .slot = id, .at = row, .shape = {__VA_ARGS__}}
 
 /* The files' view: 33 rows are the 729 tensors of the 7B. */
 static const struct tensor_row tensors[] = {
@@ -101,10 +103,10 @@ static const struct tensor_row tensors[] = {
     TENSOR(LAYER "input_layernorm.weight", EACH_LAYER, ATTN_NORM, HIDDEN),
     TENSOR(LAYER "self_attn.q_proj.weight", EACH_LAYER, W_QKV, Q_OUT, HIDDEN),
     TENSOR(LAYER "self_attn.q_proj.bias", EACH_LAYER, B_QKV, Q_OUT),
-    {.name = LAYER "self_attn.k_proj.weight", .repeat = EACH_LAYER, .slot = W_QKV, .at = Q_OUT, .shape = {KV_OUT, HIDDEN}},
-    {.name = LAYER "self_attn.k_proj.bias", .repeat = EACH_LAYER, .slot = B_QKV, .at = Q_OUT, .shape = {KV_OUT}},
-    {.name = LAYER "self_attn.v_proj.weight", .repeat = EACH_LAYER, .slot = W_QKV, .at = QK_OUT, .shape = {KV_OUT, HIDDEN}},
-    {.name = LAYER "self_attn.v_proj.bias", .repeat = EACH_LAYER, .slot = B_QKV, .at = QK_OUT, .shape = {KV_OUT}},
+    TENSOR_AT(LAYER "self_attn.k_proj.weight", EACH_LAYER, W_QKV, Q_OUT, KV_OUT, HIDDEN),
+    TENSOR_AT(LAYER "self_attn.k_proj.bias", EACH_LAYER, B_QKV, Q_OUT, KV_OUT),
+    TENSOR_AT(LAYER "self_attn.v_proj.weight", EACH_LAYER, W_QKV, QK_OUT, KV_OUT, HIDDEN),
+    TENSOR_AT(LAYER "self_attn.v_proj.bias", EACH_LAYER, B_QKV, QK_OUT, KV_OUT),
     TENSOR(LAYER "self_attn.o_proj.weight", EACH_LAYER, W_O, HIDDEN, Q_OUT),
     TENSOR(LAYER "post_attention_layernorm.weight", EACH_LAYER, FFN_NORM, HIDDEN),
     TENSOR(LAYER "mlp.gate_proj.weight", EACH_LAYER, W_GATE, FFN, HIDDEN),
@@ -142,6 +144,11 @@ static const struct prefix_row prefixes[] = {
 };
 
 static const char *const ignored_suffixes[] = {"rotary_emb.inv_freq", "rotary_pos_emb.inv_freq", 0};
+
+/* One computation under the names that it had. */
+static const char *const image_processors[] = {
+    "Qwen2VLImageProcessor", "Qwen2VLImageProcessorFast", "Qwen2_5_VLImageProcessor", 0,
+};
 
 static const struct buffer_row buffers[] = {
     {X,        F32,      {TOKENS, HIDDEN},     NO_BUFFER, NO_DIM}, /* the residual stream */
@@ -247,6 +254,8 @@ const struct arch arch_qwen2_5_vl = {
     .tensors = tensors,
     .prefixes = prefixes,
     .ignored_suffixes = ignored_suffixes,
+    .image_processors = image_processors,
+    .full_blocks = 1U << 7 | 1U << 15 | 1U << 23 | 1U << 31,
     .buffers = buffers,
     .text_heads = {HEADS, KV_HEADS, HEAD_DIM, HALF_DIM, Q_OUT, KV_OUT},
     .vision_heads = {V_HEADS, V_HEADS, V_HEAD_DIM, V_HALF_DIM, V_HIDDEN, V_HIDDEN},
