@@ -41,6 +41,8 @@ static void show_plan(bool is_for_log)
         start_print(text, length);
     }
     if (boot.plan.outcome == BUDGET_TOO_SMALL) {
+        length = is_for_log ? 0 : plan_print_shortage(&boot.plan, text, sizeof text);
+        start_print_error(text, length);
         start_refuse(START_NO_MEMORY, "the plan does not fit: %llu bytes are missing",
                      (unsigned long long)boot.plan.budget.missing_bytes);
     }
@@ -73,7 +75,6 @@ static int run_serve(void)
 {
     struct footprint footprint;
 
-    options_warn_ignored(&options);
     boot_plan(&boot, &options);
     show_plan(true);
     plan_warn(&boot.plan);
@@ -146,6 +147,7 @@ int main(int argument_count, char **arguments, char **environment)
     }
     configure_log();
     configure_tests();
+    options_warn_ignored(&options);
     switch (options.command) {
     case COMMAND_SERVE:
         return run_serve();

@@ -82,7 +82,7 @@ static void print_rows(const struct plan *plan, struct print *print)
         print_holders(row, print);
     }
     say(print, "%-14s %-6s %15s %9s %17s  %s\n\n", "(books)", domain_name(DOMAIN_HOST), "", "",
-        grouped(pools->books_bytes, bytes), "free lists and generations of all pools");
+        grouped(pools->books_bytes, bytes), "free lists and generations of all pools, alignment");
     for (int i = 0; i < DOMAIN_COUNT; i++) {
         say(print, "sum of %-7s %49s\n", domain_name((enum domain)i), grouped(pools->domain_bytes[i], bytes));
     }

@@ -91,15 +91,13 @@ static bool sum_holders(struct pool_plan_row *row)
 
 /* Lays one row: elements in its own domain, books in the host domain, a gap behind the elements in test runs. Both
  * modes. */
-static void lay_row(struct pool_plan_row *row, struct carve *carves, uint64_t *books_bytes, struct slab *slab)
+static void lay_row(struct pool_plan_row *row, struct carve *carves, struct slab *slab)
 {
     uint64_t offset_bytes, books_offset_bytes;
-    uint64_t row_books_bytes = slab_books_bytes(row->count);
 
     void *elements = carve_take(&carves[row->domain], row->stride_bytes, row->count, &offset_bytes);
     void *gap = state.has_guards && row->count > 0 ? carve_gap(&carves[row->domain]) : NULL;
-    void *books = carve_take(&carves[DOMAIN_HOST], row_books_bytes, 1, &books_offset_bytes);
-    *books_bytes += row_books_bytes;
+    void *books = carve_take(&carves[DOMAIN_HOST], slab_books_bytes(row->count), 1, &books_offset_bytes);
     if (slab == NULL) {
         row->offset_bytes = offset_bytes;
         return;
@@ -115,9 +113,8 @@ static void lay_row(struct pool_plan_row *row, struct carve *carves, uint64_t *b
 /* THE carving function: all rows in the table's order. Count mode without slabs, place mode with them. */
 static void lay_rows(struct pool_plan *plan, struct carve *carves, struct slab *slabs)
 {
-    plan->books_bytes = 0;
     for (int i = 0; i < POOL_COUNT; i++) {
-        lay_row(&plan->rows[i], carves, &plan->books_bytes, slabs == NULL ? NULL : &slabs[i]);
+        lay_row(&plan->rows[i], carves, slabs == NULL ? NULL : &slabs[i]);
     }
     for (int i = 0; i < DOMAIN_COUNT; i++) {
         carve_finish(&carves[i]);
@@ -169,6 +166,11 @@ bool pools_plan(const struct pool_sizes *sizes, const struct pool_limits *limits
         if (__builtin_add_overflow(plan->total_bytes, plan->domain_bytes[i], &plan->total_bytes)) {
             return false;
         }
+    }
+    plan->books_bytes = plan->total_bytes;
+    for (int i = 0; i < POOL_COUNT; i++) {
+        assert(plan->books_bytes >= plan->rows[i].bytes);
+        plan->books_bytes -= plan->rows[i].bytes;
     }
     return true;
 }

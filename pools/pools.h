@@ -38,7 +38,7 @@ struct pool_plan_row {
     uint32_t holder_count;
     struct pool_holder holders[POOL_HOLDERS_MAX];
     uint32_t count;        /* the sum of theirs */
-    uint64_t bytes;        /* stride_bytes * count, rounded up to the pool's alignment */
+    uint64_t bytes; /* stride_bytes * count */
     uint64_t offset_bytes; /* in its domain's range */
 };
 
@@ -46,7 +46,7 @@ struct pool_plan_row {
 struct pool_plan {
     struct pool_plan_row rows[POOL_COUNT];
     uint32_t kv_pages;
-    uint64_t books_bytes;                /* free lists and generations of all pools; in the host domain */
+    uint64_t books_bytes; /* free lists and generations of all pools, alignment: what no row holds */
     uint64_t domain_bytes[DOMAIN_COUNT]; /* memory, books included */
     uint64_t range_bytes[DOMAIN_COUNT];  /* address space: memory plus guard gaps */
     uint64_t total_bytes;                /* of all domains */

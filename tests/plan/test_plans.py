@@ -81,7 +81,7 @@ def json_agrees(name, arguments, wanted):
     assert plan["fits"] == (wanted == 0)
     assert plan["total_bytes"] == plan["device_bytes"] + plan["pinned_bytes"] + plan["host_bytes"]
     rows = sum(pool["bytes"] for pool in plan["pools"]) + plan["books_bytes"]
-    assert 0 <= plan["total_bytes"] - rows < 5000 * len(plan["pools"]), "bytes outside of every row"
+    assert plan["total_bytes"] == rows, "bytes outside of every row"
     for pool in plan["pools"]:
         assert pool["count"] in (0, sum(holder["count"] for holder in pool["holders"])), pool["name"]
     if wanted == 0:
