@@ -351,11 +351,13 @@ def cases_of(scope):
             and list(inspect.signature(value).parameters) == ["server"]]
 
 
-def run(name, scope, flags=(), **options):
-    """Runs a module's cases against one server. Exits with 0 if all passed; argv[1] selects by name."""
+def run_cases(cases, flags=(), **options):
+    """Runs cases against one server of their own; how many passed and failed. argv[1] selects by name."""
     wanted = sys.argv[1] if len(sys.argv) > 1 else ""
-    cases = [case for case in cases_of(scope) if wanted in case.__name__]
+    cases = [case for case in cases if wanted in case.__name__]
     passed = failed = 0
+    if not cases:
+        return 0, 0
     with Server(SMALL + list(flags), **options) as server:
         server.check_lives()
         server.note_idle()
@@ -380,6 +382,29 @@ def run(name, scope, flags=(), **options):
             except AssertionError as error:
                 failed += 1
                 print("stopping: FAILED\n%s" % error)
+    return passed, failed
+
+
+def run(name, scope, flags=(), **options):
+    """Runs a module's cases against one server. Exits with 0 if all passed."""
+    finish(name, *run_cases(cases_of(scope), flags, **options))
+
+
+def run_groups(name, groups, alone=()):
+    """Runs each group of cases, (flags, case, case...), against a server of its own, then the cases of `alone`, which
+    start what they need themselves. Exits with 0 if all passed."""
+    passed = failed = 0
+    for flags, *cases in groups:
+        more = run_cases(cases, flags)
+        passed, failed = passed + more[0], failed + more[1]
+    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
+    for case in (case for case in alone if wanted in case.__name__):
+        try:
+            case()
+            passed += 1
+        except Exception:
+            failed += 1
+            print("%s: FAILED\n%s" % (case.__name__, traceback.format_exc(limit=-3)), flush=True)
     finish(name, passed, failed)
 
 
