@@ -130,7 +130,7 @@ struct arch {
     struct head_dims text_heads, vision_heads;
     /* A text step: begin, every layer, end. */
     const struct step_row *begin_steps, *layer_steps, *end_steps;
-    /* A picture, each for every tile of rows: patches; for every block keys and, when all keys are there, rest; merge. */
+    /* A picture, for every tile of rows: patches; for every block keys and, when all keys are there, rest; merge. */
     const struct step_row *patch_steps, *keys_steps, *rest_steps, *merge_steps;
 };
 
