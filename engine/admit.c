@@ -26,7 +26,8 @@ static void sort_by_need(const struct admit_row *rows, struct admit_work *work, 
     }
 }
 
-/* Pages of `row` that no later row holds. The stamped ones are a beginning of its list, so halving finds their number. */
+/* Pages of `row` that no later row holds. The stamped ones are a beginning of its list, so halving finds their number.
+ */
 static uint32_t charge_row(struct kv *kv, const struct admit_row *row)
 {
     uint32_t stamped = 0, above = row->shared_count;

@@ -1,8 +1,9 @@
 /* admit: the banker's safety check. A page is granted, or a request started, only if some order exists in which every
  * started request can reach its claim with what is free plus what those before it gave back. Design §5.
  *
- * Finishing a request never leaves less than before, so the order by ascending need finds one if there is one: the check is
- * exact, not a bound. Shared pages: one comes back when its last holder in that order finishes, so it is charged there.
+ * Finishing a request never leaves less than before, so the order by ascending need finds one if there is one: the
+ * check is exact, not a bound. Shared pages: one comes back when its last holder in that order finishes, so it is
+ * charged there.
  */
 #ifndef ENGINE_ADMIT_H
 #define ENGINE_ADMIT_H
@@ -23,8 +24,8 @@ struct admit_work {
     uint32_t charge; /* pages that come back when this row finishes */
 };
 
-/* True if the state is safe when `free_pages` are free or evictable. Two rows share a page only with all pages before it:
- * page lists are paths of one tree. `work` has row_count entries. */
+/* True if the state is safe when `free_pages` are free or evictable. Two rows share a page only with all pages before
+ * it: page lists are paths of one tree. `work` has row_count entries. */
 bool admit_is_safe(struct kv *kv, const struct admit_row *rows, uint32_t row_count, uint32_t free_pages,
                    struct admit_work *work);
 

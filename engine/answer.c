@@ -1,7 +1,7 @@
 /* answer: what a sampled token means for its request.
  *
- * Always true: answer_tokens, answer_bytes and finish are stored in this order, each with release, so whoever sees a finish sees
- * the whole answer; answer_bytes never moves back.
+ * Always true: answer_tokens, answer_bytes and finish are stored in this order, each with release, so whoever sees a
+ * finish sees the whole answer; answer_bytes never moves back.
  */
 #include "engine/answer.h"
 

@@ -1,4 +1,5 @@
-/* ask: `ashlar ask`: one question through the whole engine, without HTTP; the answer goes to standard output as it comes. */
+/* ask: `ashlar ask`: one question through the whole engine, without HTTP; the answer goes to standard output as it
+ * comes. */
 #ifndef ENGINE_ASK_H
 #define ENGINE_ASK_H
 

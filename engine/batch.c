@@ -112,8 +112,10 @@ static void fill_share(struct batch *batch, const struct sched *sched, const str
 void batch_fill(struct batch *batch, const struct sched *sched, const struct model *model, uint32_t share_count)
 {
     assert(share_count <= batch->share_max);
-    batch->step = (struct text_step){
-        .rows = batch->rows, .sequences = batch->sequences, .sequence_count = share_count, .logit_rows = batch->logit_rows};
+    batch->step = (struct text_step){.rows = batch->rows,
+                                     .sequences = batch->sequences,
+                                     .sequence_count = share_count,
+                                     .logit_rows = batch->logit_rows};
     batch->share_count = share_count;
     batch->prefill_shares = batch->prefill_rows = 0;
     for (uint32_t i = 0; i < share_count; i++) {

@@ -186,10 +186,10 @@ static void open_model(struct boot *boot)
     model_load(boot->model, is_dummy ? LOAD_DUMMY : LOAD_AUTO);
     uint64_t loaded_us = clock_now_us();
     warm_model(boot->model, &boot->checkpoint, &boot->plan.limits);
-    log_info("model_loaded folder=%s format=%s load_ms=%llu warm_ms=%llu kernels=%s threads=%u", boot->options->model_path,
-             is_dummy ? "dummy" : "safetensors", (unsigned long long)(loaded_us - begin_us) / 1000,
-             (unsigned long long)(clock_now_us() - loaded_us) / 1000, kernels_level_name(kernels_level()),
-             limits.threads);
+    log_info("model_loaded folder=%s format=%s load_ms=%llu warm_ms=%llu kernels=%s threads=%u",
+             boot->options->model_path, is_dummy ? "dummy" : "safetensors",
+             (unsigned long long)(loaded_us - begin_us) / 1000, (unsigned long long)(clock_now_us() - loaded_us) / 1000,
+             kernels_level_name(kernels_level()), limits.threads);
 }
 
 /* ---- the engine ---- */
@@ -242,19 +242,19 @@ static void open_engine(struct boot *boot)
                                  .id_limit = count_ids(&boot->tokenizer, boot->checkpoint.vocab),
                                  .chat_template = boot->chat_template,
                                  .seed = draw_seed(options),
-                                 .step_budget_ms = options->step_budget_ms > 0 ? (uint32_t)options->step_budget_ms
-                                                                               : STEP_BUDGET_MS,
+                                 .step_budget_ms =
+                                     options->step_budget_ms > 0 ? (uint32_t)options->step_budget_ms : STEP_BUDGET_MS,
                                  .decode_log_interval = (uint32_t)options->decode_log_interval};
 
-    parts.rules = (struct chat_rules){.vocab_size = boot->checkpoint.vocab,
-                                      .defaults = default_params(boot),
-                                      .has_pictures = limits->picture_workers > 0 &&
-                                                      chat_takes_pictures(boot->chat_template),
-                                      .allows_special_in_text = options->allow_special_tokens_in_text,
-                                      .has_tools = chat_takes_tools(boot->chat_template),
-                                      .image = boot->checkpoint.image,
-                                      .max_source_pixels = limits->source_pixels,
-                                      .images_max = limits->images_per_request};
+    parts.rules =
+        (struct chat_rules){.vocab_size = boot->checkpoint.vocab,
+                            .defaults = default_params(boot),
+                            .has_pictures = limits->picture_workers > 0 && chat_takes_pictures(boot->chat_template),
+                            .allows_special_in_text = options->allow_special_tokens_in_text,
+                            .has_tools = chat_takes_tools(boot->chat_template),
+                            .image = boot->checkpoint.image,
+                            .max_source_pixels = limits->source_pixels,
+                            .images_max = limits->images_per_request};
     boot->engine = engine_open(&parts);
 }
 

@@ -1,4 +1,5 @@
-/* boot: from options to an engine that runs, step by step, in the order that main.c calls. Start-up only; refuses to start. */
+/* boot: from options to an engine that runs, step by step, in the order that main.c calls. Start-up only; refuses to
+ * start. */
 #ifndef ENGINE_BOOT_H
 #define ENGINE_BOOT_H
 

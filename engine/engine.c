@@ -1,7 +1,7 @@
 /* engine: threads, hand-overs and the face that the connection thread sees. What a round does is in engine_tick.c.
  *
- * Always true: a request that was submitted becomes DONE exactly once; open_count is the number of those that are not yet;
- * conn misses no notice: a bit is set before the eventfd is written, and looked at after it was read.
+ * Always true: a request that was submitted becomes DONE exactly once; open_count is the number of those that are not
+ * yet; conn misses no notice: a bit is set before the eventfd is written, and looked at after it was read.
  */
 #include "engine/engine.h"
 
@@ -147,7 +147,8 @@ struct engine *engine_open(const struct engine_parts *parts)
 
 static void run(void *argument)
 {
-    static const enum pool owned[] = {POOL_KV_PAGE, POOL_PREFIX, POOL_MM_PAGE, POOL_FEATURE, POOL_PIXELS, POOL_PAGE_LIST};
+    static const enum pool owned[] = {POOL_KV_PAGE, POOL_PREFIX, POOL_MM_PAGE,
+                                      POOL_FEATURE, POOL_PIXELS, POOL_PAGE_LIST};
     struct engine *engine = argument;
 
     for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++) {

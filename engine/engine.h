@@ -1,7 +1,7 @@
 /* engine: the face that the connection thread sees. Everything behind it (intake, scheduler, model) is engine/'s own.
  *
- * conn fills a REQUEST with its body and submits it; workers and the engine take it from there and announce every change
- * through the notice ring and an eventfd. No call here blocks, allocates or fails for lack of memory.
+ * conn fills a REQUEST with its body and submits it; workers and the engine take it from there and announce each change
+ * through notices and an eventfd. No call here blocks, allocates or fails for lack of memory.
  */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
@@ -30,8 +30,8 @@ void engine_cancel(struct engine *engine, struct request *request);
 /* The eventfd that becomes readable when notices wait. */
 int engine_notice_fd(const struct engine *engine);
 
-/* Takes one notice: the index of a request of which something changed (tokens, finish, DONE, body free). False: none left.
- * Notices are hints: several changes may share one; look at the request's atomics. Call engine_notice_clear first. */
+/* Takes one notice: the index of a request of which something changed (tokens, finish, DONE, body free). False: none is
+ * left. Notices are hints: several changes may share one; look at the request's atomics. engine_notice_clear first. */
 bool engine_notice_take(struct engine *engine, uint32_t *request_index);
 void engine_notice_clear(struct engine *engine);
 

@@ -14,9 +14,9 @@ enum health_state { HEALTH_IDLE, HEALTH_WANTED, HEALTH_RUNNING, HEALTH_DONE };
 
 /* Estimates that keep a step within its budget. */
 struct engine_pace {
-    uint64_t row_us;            /* of a prompt row in a step, mean of the last ones; 0: none yet */
-    uint64_t unit_us;           /* of a vision unit */
-    uint64_t window_us;         /* start of the throughput's window */
+    uint64_t row_us;    /* of a prompt row in a step, mean of the last ones; 0: none yet */
+    uint64_t unit_us;   /* of a vision unit */
+    uint64_t window_us; /* start of the throughput's window */
     uint64_t window_tokens;
     uint32_t decode_steps;
     uint64_t logged_cached_tokens;
@@ -27,28 +27,28 @@ struct engine {
     struct engine_stats stats;
     struct sched sched;
     struct batch batch;
-    struct answer *answers;     /* [running + 1], by slot */
-    void **mm_pages;            /* [picture_pages]: of the picture being encoded */
-    float *logits;              /* [running + 1][vocab] */
+    struct answer *answers; /* [running + 1], by slot */
+    void **mm_pages;        /* [picture_pages]: of the picture being encoded */
+    float *logits;          /* [running + 1][vocab] */
     void *sample_work;
     struct engine_pace pace;
 
     /* What others give to the engine's thread. */
-    unsigned char *queues;      /* the element of QUEUE: intake's rings, arrivals, notices */
+    unsigned char *queues; /* the element of QUEUE: intake's rings, arrivals, notices */
     struct wake wake;
     struct crowd_ring arrivals; /* request indices, from intake */
     atomic_bool has_cancels, wants_flush, is_stopping;
-    _Atomic uint32_t health;    /* enum health_state */
+    _Atomic uint32_t health; /* enum health_state */
     struct request *health_request;
-    uint32_t health_tokens;     /* its element of TOKENS */
+    uint32_t health_tokens; /* its element of TOKENS */
     int32_t health_token;
 
     /* What it gives to conn. */
-    _Atomic uint64_t *notices;  /* bit: the request changed */
+    _Atomic uint64_t *notices; /* bit: the request changed */
     uint32_t notice_words;
-    uint32_t notice_at;         /* conn's place in the words */
-    uint64_t notice_bits;       /* bits of that word that conn took and has not looked at */
-    atomic_bool is_signalled;   /* the eventfd is readable, or will be */
+    uint32_t notice_at;       /* conn's place in the words */
+    uint64_t notice_bits;     /* bits of that word that conn took and has not looked at */
+    atomic_bool is_signalled; /* the eventfd is readable, or will be */
     int notice_fd;
     _Atomic uint32_t open_count; /* submitted and not DONE */
 

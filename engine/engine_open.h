@@ -13,12 +13,16 @@ struct engine_parts {
     const struct pool_limits *limits;
     struct model *model;
     const struct tokenizer *tokenizer;
-    uint32_t id_limit;                  /* ids of the tokenizer: no other may be chosen */
+    uint32_t id_limit; /* ids of the tokenizer: no other may be chosen */
     const struct chat_template *chat_template;
     struct chat_rules rules;
     uint64_t seed;
     uint32_t step_budget_ms;
-    uint32_t decode_log_interval;       /* steps */
+    uint32_t decode_log_interval; /* steps */
+
+    /* Tests: told of each row of logits, the one that chooses token `index`, before it is sampled. NULL: nobody. */
+    void (*watch_logits)(void *ctx, const struct request *request, uint32_t index, const float *logits);
+    void *watch_ctx;
 };
 
 /* Bytes of the pools ENGINE and QUEUE. */

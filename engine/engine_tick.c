@@ -15,7 +15,7 @@ enum {
     ROWS_AT_LEAST = 16,   /* of a prompt in a step, however slow: it must get on */
     ROWS_TO_MEASURE = 16, /* steps with fewer say nothing about a row */
     WINDOW_US = 1000000,
-    PICTURE_SHARE = 4,    /* budgets that a picture gets while prompts, but no streams, wait */
+    PICTURE_SHARE = 4, /* budgets that a picture gets while prompts, but no streams, wait */
 };
 
 /* ---- what came in ---- */
@@ -126,7 +126,11 @@ static void answer_slot(struct engine *engine, uint32_t index, float *logits)
                                .answer_count = answered,
                                .masked_ids = masked_ids,
                                .masked_count = masked_count};
-    enum err err = sampling_choose(&row, sampling_noise(request->sampling.seed, 0, answered), engine->sample_work, &token);
+    if (engine->parts.watch_logits != NULL) {
+        engine->parts.watch_logits(engine->parts.watch_ctx, request, slot->known, logits);
+    }
+    enum err err =
+        sampling_choose(&row, sampling_noise(request->sampling.seed, 0, answered), engine->sample_work, &token);
     if (err != ERR_OK) {
         log_error("logits request=%s index=%u: not finite", request->id, slot->known);
         (void)request_refuse(request, err, "", "at token %u", slot->known);
@@ -257,7 +261,8 @@ static bool has_news(struct engine *engine)
            (engine->sched.is_decoding && picture_is_done(&engine->picture));
 }
 
-/* Units of the tower: at least one a round; while text is computed, only as many as the budget of the round has room for. */
+/* Units of the tower: at least one a round; while text is computed, only as many as the budget of the round has room
+ * for. */
 static bool run_vision(struct engine *engine, uint64_t begin_us, bool has_text)
 {
     struct engine_pace *pace = &engine->pace;

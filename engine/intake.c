@@ -1,6 +1,7 @@
 /* intake: the workers that turn a body into a request.
  *
- * Always true: a request is touched by one worker; what it leaves behind points into the BODY only through its pictures.
+ * Always true: a request is touched by one worker; what it leaves behind points into the BODY only through its
+ * pictures.
  */
 #include "engine/intake.h"
 
@@ -9,7 +10,8 @@
 
 #include <assert.h>
 
-/* Text of a prompt that is tokenised, per token of the context: prose has 4 to 5 bytes a token, code and tables 2 to 3. */
+/* Text of a prompt that is tokenised, per token of the context: prose has 4 to 5 bytes a token, code and tables 2 to 3.
+ */
 enum { TEXT_BYTES_A_TOKEN = 8, TEXT_BYTES_MIN = 64 * 1024 };
 
 static uint64_t round_up(uint64_t bytes)
@@ -119,10 +121,11 @@ static enum err set_limits(struct request *request, uint32_t limit_tokens, uint3
     uint32_t room = context_tokens - request->prompt_tokens;
 
     if (limit_tokens > room) {
-        return request_refuse(request, ERR_MAX_TOKENS_TOO_LARGE, "max_completion_tokens",
-                              "max_completion_tokens is too large: %u. This model's context length is %u tokens, and the "
-                              "input has %u tokens",
-                              limit_tokens, context_tokens, request->prompt_tokens);
+        return request_refuse(
+            request, ERR_MAX_TOKENS_TOO_LARGE, "max_completion_tokens",
+            "max_completion_tokens is too large: %u. This model's context length is %u tokens, and the "
+            "input has %u tokens",
+            limit_tokens, context_tokens, request->prompt_tokens);
     }
     request->max_new_tokens = limit_tokens == 0 ? room : limit_tokens;
     return ERR_OK;
@@ -183,8 +186,8 @@ static void work(void *argument)
     }
 }
 
-void intake_start(struct intake *intake, const struct intake_rules *rules, uint32_t worker_count, uint32_t request_count,
-                  void *rings)
+void intake_start(struct intake *intake, const struct intake_rules *rules, uint32_t worker_count,
+                  uint32_t request_count, void *rings)
 {
     unsigned char *place = rings;
 

@@ -1,7 +1,7 @@
 /* intake: the workers that turn a body into a request: JSON, chat template, token ids, every 400.
  *
- * A request leaves intake either for the engine, with its prompt whole (pictures' pads expanded, the context checked), or as
- * DONE with its refusal. No pixel is decoded here.
+ * A request leaves intake either for the engine, with its prompt whole (pictures' pads expanded, the context checked),
+ * or as DONE with its refusal. No pixel is decoded here.
  */
 #ifndef ENGINE_INTAKE_H
 #define ENGINE_INTAKE_H
@@ -22,8 +22,9 @@ struct intake_rules {
     const struct tokenizer *tokenizer;
     int32_t image_token_id;
     uint32_t context_tokens;
-    uint64_t seed;                                    /* of requests that name none */
-    void (*deliver)(void *ctx, struct request *request); /* to the engine, or DONE if it has an err; on the worker's thread */
+    uint64_t seed; /* of requests that name none */
+    void (*deliver)(void *ctx,
+                    struct request *request); /* to the engine, or DONE if it has an err; on the worker's thread */
     void *ctx;
 };
 
@@ -31,9 +32,9 @@ struct intake_worker {
     struct intake *intake;
     struct thread thread;
     struct wake wake;
-    struct ring ring;          /* of request indices, from conn */
-    _Atomic uint32_t load;     /* requests in the ring and in work */
-    struct chat_parse *parse;  /* lies in the element of INTAKE_SCRATCH */
+    struct ring ring;         /* of request indices, from conn */
+    _Atomic uint32_t load;    /* requests in the ring and in work */
+    struct chat_parse *parse; /* lies in the element of INTAKE_SCRATCH */
     void *scratch;
     uint64_t scratch_bytes;
 };
@@ -50,8 +51,8 @@ uint64_t intake_scratch_bytes(uint32_t context_tokens);
 uint64_t intake_ring_bytes(uint32_t worker_count, uint32_t request_count);
 
 /* Takes its elements of INTAKE_SCRATCH, lays the rings over `rings`, starts the threads. Before the seal. */
-void intake_start(struct intake *intake, const struct intake_rules *rules, uint32_t worker_count, uint32_t request_count,
-                  void *rings);
+void intake_start(struct intake *intake, const struct intake_rules *rules, uint32_t worker_count,
+                  uint32_t request_count, void *rings);
 void intake_stop(struct intake *intake);
 
 /* Hands a request to the worker with the least to do. conn's thread. */

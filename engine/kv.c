@@ -1,7 +1,7 @@
 /* kv: who holds which KV page.
  *
- * Always true between calls: a page is in exactly one of three states: free (in the pool), held (holders > 0), evictable
- * (a node, no holder); the three counts add up to page_count. Pages are the pool's elements, by index.
+ * Always true between calls: a page is in exactly one of three states: free (in the pool), held (holders > 0),
+ * evictable (a node, no holder); the three counts add up to page_count. Pages are the pool's elements, by index.
  */
 #include "engine/kv.h"
 

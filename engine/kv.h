@@ -22,8 +22,8 @@ struct kv {
     uint32_t page_count;
     uint32_t free_count;
     uint32_t evictable_count;
-    uint32_t stamp;        /* of the last check */
-    uint64_t gains;        /* grows whenever a page becomes free or evictable: what was unsafe may be safe now */
+    uint32_t stamp; /* of the last check */
+    uint64_t gains; /* grows whenever a page becomes free or evictable: what was unsafe may be safe now */
 };
 
 /* Lays the books over `pages`, one for each page of the pool KV_PAGE. */

@@ -82,21 +82,20 @@ static int run_serve(void)
     http_server_bind(&server, &options);
     boot_load(&boot);
     (void)footprint_read(&footprint);
-    struct http_facts facts = {.options = &options,
-                               .tokenizer = &boot.tokenizer,
-                               .model_name = options.served_model_name != NULL ? options.served_model_name
-                                                                               : options.model_path,
-                               .tokenizer_path = options.tokenizer_path != NULL ? options.tokenizer_path
-                                                                                : options.model_path,
-                               .model_type = boot.model_type,
-                               .architecture = boot.checkpoint.arch->hf_name,
-                               .weight_bytes = pools_element_bytes(POOL_WEIGHTS),
-                               .resident_bytes = footprint.anonymous_bytes,
-                               .started_unix_s = (uint64_t)clock_unix_seconds(),
-                               .context_tokens = boot.plan.limits.context_tokens,
-                               .running_requests = boot.plan.limits.running_requests,
-                               .queued_requests = boot.plan.limits.queued_requests,
-                               .has_pictures = boot.plan.limits.picture_workers > 0};
+    struct http_facts facts = {
+        .options = &options,
+        .tokenizer = &boot.tokenizer,
+        .model_name = options.served_model_name != NULL ? options.served_model_name : options.model_path,
+        .tokenizer_path = options.tokenizer_path != NULL ? options.tokenizer_path : options.model_path,
+        .model_type = boot.model_type,
+        .architecture = boot.checkpoint.arch->hf_name,
+        .weight_bytes = pools_element_bytes(POOL_WEIGHTS),
+        .resident_bytes = footprint.anonymous_bytes,
+        .started_unix_s = (uint64_t)clock_unix_seconds(),
+        .context_tokens = boot.plan.limits.context_tokens,
+        .running_requests = boot.plan.limits.running_requests,
+        .queued_requests = boot.plan.limits.queued_requests,
+        .has_pictures = boot.plan.limits.picture_workers > 0};
     http_server_open(&server, boot.engine, &facts);
     boot_seal(&boot);
     log_info("Uvicorn running on http://%s:%u (Press CTRL+C to quit)", options.host, http_server_port(&server));
@@ -122,7 +121,8 @@ static int run_plan(void)
 static int run_ask(void)
 {
     if (options.question == NULL) {
-        start_refuse(START_USAGE, "ask: the question is missing: ashlar ask --model-path FOLDER [--image FILE]... \"question\"");
+        start_refuse(START_USAGE,
+                     "ask: the question is missing: ashlar ask --model-path FOLDER [--image FILE]... \"question\"");
     }
     boot_plan(&boot, &options);
     if (boot.plan.outcome == BUDGET_TOO_SMALL) {

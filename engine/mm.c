@@ -1,6 +1,7 @@
 /* mm: encoded pictures in MM pages, and the cache of them.
  *
- * Always true between calls: no two used features have the same digest and grid; a used feature's pages are held in the pool.
+ * Always true between calls: no two used features have the same digest and grid; a used feature's pages are held in the
+ * pool.
  */
 #include "engine/mm.h"
 
@@ -18,7 +19,8 @@ uint64_t mm_feature_bytes(uint32_t picture_pages)
 struct mm_feature *mm_at(uint32_t feature)
 {
     assert(feature < pools_capacity(POOL_FEATURE));
-    return (struct mm_feature *)((unsigned char *)pools_base(POOL_FEATURE) + feature * pools_stride_bytes(POOL_FEATURE));
+    return (struct mm_feature *)((unsigned char *)pools_base(POOL_FEATURE) +
+                                 feature * pools_stride_bytes(POOL_FEATURE));
 }
 
 void mm_open(struct mm *mm, uint32_t picture_pages)

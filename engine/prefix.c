@@ -104,8 +104,8 @@ static void drop_node(struct prefix *prefix, uint32_t index)
     pools_put(POOL_PREFIX, pools_held(POOL_PREFIX, index));
 }
 
-/* The pictures that overlap tokens first .. first+count-1, as parts. Returns how many; *count shrinks to the tokens before
- * the first part that finds no room. */
+/* The pictures that overlap tokens first .. first+count-1, as parts. Returns how many; *count shrinks to the tokens
+ * before the first part that finds no room. */
 static uint32_t cut_pictures(const struct prefix_key *key, uint32_t first, uint32_t *count,
                              struct prefix_picture parts[PREFIX_PICTURES_MAX])
 {
@@ -266,7 +266,8 @@ enum prefix_outcome prefix_insert(struct prefix *prefix, const struct prefix_key
     }
     uint32_t child = best_child(prefix, parent, key, first, token_count, &equal);
     if (child != KV_NONE && equal == token_count) {
-        /* The same tokens behind the same beginning: the same bits. Keeping one of the two leaves more for everybody. */
+        /* The same tokens behind the same beginning: the same bits. Keeping one of the two leaves more for everybody.
+         */
         kv_release(prefix->kv, *page);
         prefix_hold(prefix, node_at(child)->page);
         *page = node_at(child)->page;

@@ -1,8 +1,8 @@
 /* prefix: the cache of computed KV pages, by the exact tokens and pictures that they hold.
  *
- * A tree of pages. A path from the root is a beginning of some sequence: token ids are compared in full, pictures by their
- * SHA-256 and grid. Inner nodes hold whole pages, leaves may hold less: a request that goes on behind such a beginning
- * copies the page. Pages without a holder are evicted, the least recently used path from its end.
+ * A tree of pages. A path from the root is a beginning of some sequence: token ids are compared in full, pictures by
+ * their SHA-256 and grid. Inner nodes hold whole pages, leaves may hold less: a request that goes on behind such a
+ * beginning copies the page. Pages without a holder are evicted, the least recently used path from its end.
  */
 #ifndef ENGINE_PREFIX_H
 #define ENGINE_PREFIX_H
@@ -70,9 +70,9 @@ void prefix_open(struct prefix *prefix, struct kv *kv, bool is_on);
 void prefix_match(struct prefix *prefix, const struct prefix_key *key, uint32_t tokens_max, uint32_t *pages,
                   struct prefix_hit *hit);
 
-/* Offers the page that holds tokens first .. first+token_count-1 of `key` (first: a multiple of KV_PAGE_TOKENS), held by
- * the caller alone, as a child of `parent` (KV_NONE: the first page). `*page` and `*node` are what the caller goes on with;
- * *node is KV_NONE when refused. Less than a whole page: only as the last offer for this sequence. */
+/* Offers the page that holds tokens first .. first+token_count-1 of `key` (first: a multiple of KV_PAGE_TOKENS), held
+ * by the caller alone, as a child of `parent` (KV_NONE: the first page). `*page` and `*node` are what the caller goes
+ * on with; *node is KV_NONE when refused. Less than a whole page: only as the last offer for this sequence. */
 enum prefix_outcome prefix_insert(struct prefix *prefix, const struct prefix_key *key, uint32_t first,
                                   uint32_t token_count, uint32_t parent, uint32_t *page, uint32_t *node);
 

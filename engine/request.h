@@ -1,8 +1,8 @@
 /* request: the record of one chat request and the rules of who may touch which part of it, when.
  *
- * A REQUEST goes conn -> intake -> engine -> conn. Whoever holds it (`stage`) may write its plain fields; the atomics are
- * the only fields that two threads touch at once. conn alone takes it from the pool and gives it back, and only in the
- * stages READING and DONE: so a leaving client sets `is_cancelled` and waits for DONE like everybody else.
+ * A REQUEST goes conn -> intake -> engine -> conn. Whoever holds it (`stage`) may write its plain fields; the atomics
+ * are the only fields that two threads touch at once. conn alone takes it from the pool and gives it back, and only in
+ * the stages READING and DONE: so a leaving client sets `is_cancelled` and waits for DONE like everybody else.
  */
 #ifndef ENGINE_REQUEST_H
 #define ENGINE_REQUEST_H

@@ -1,8 +1,9 @@
 /* sampling: from a row of logits to a token.
  *
- * A row of 152k logits is never sorted as a whole: a histogram over d = (largest - logit) / temperature gives counts and sums
- * of weights e^-d from the top; whole bins are kept or dropped, and only the bin in which the cut falls and the bin that the
- * noise points into are sorted. Weights are added up in double, in an order that depends on the row alone.
+ * A row of 152k logits is never sorted as a whole: a histogram over d = (largest - logit) / temperature gives counts
+ * and sums of weights e^-d from the top; whole bins are kept or dropped, and only the bin in which the cut falls and
+ * the bin that the noise points into are sorted. Weights are added up in double, in an order that depends on the row
+ * alone.
  */
 #include "engine/sampling.h"
 
@@ -13,10 +14,10 @@
 
 enum {
     BINS = 4096,
-    BINS_A_NAT = 64,         /* the last bin begins at d = 64: weights below 1.6e-28 */
+    BINS_A_NAT = 64, /* the last bin begins at d = 64: weights below 1.6e-28 */
     RADIX_BITS = 8,
     RADIX_SIZE = 1 << RADIX_BITS,
-    FEW = 48                 /* entries that are sorted by insertion */
+    FEW = 48 /* entries that are sorted by insertion */
 };
 
 static const float GREEDY_TEMPERATURE = 1e-6f;
@@ -35,16 +36,16 @@ struct candidate {
 struct sampling_work {
     struct bin bins[BINS];
     uint32_t radix_counts[RADIX_SIZE];
-    uint32_t *seen_counts;   /* [vocab]: of the answer's ids; all zero between calls */
-    struct candidate *entries;   /* [vocab] */
-    struct candidate *spare;     /* [vocab] */
+    uint32_t *seen_counts;     /* [vocab]: of the answer's ids; all zero between calls */
+    struct candidate *entries; /* [vocab] */
+    struct candidate *spare;   /* [vocab] */
 };
 
 /* What is kept: all bins before `edge`, and of its sorted entries the first edge_count. */
 struct cut {
     uint32_t edge;
     uint32_t edge_count;
-    double sum;              /* of the weights kept */
+    double sum; /* of the weights kept */
 };
 
 static uint64_t round_up(uint64_t bytes)
@@ -158,7 +159,8 @@ static bool find_largest(const float *logits, uint32_t count, uint32_t *largest)
     return true;
 }
 
-/* d of a logit: 0 for the largest, never -0 (its bits are a sort key). One expression: every user gets the same bits. */
+/* d of a logit: 0 for the largest, never -0 (its bits are a sort key). One expression: every user gets the same bits.
+ */
 static inline float distance(float largest, float logit, float temperature)
 {
     return (largest - logit) / temperature + 0.0f;
@@ -225,7 +227,7 @@ static const struct candidate *sort_entries(struct sampling_work *work, uint32_t
 
 /* The entries of one bin, best first. */
 static const struct candidate *sort_bin(struct sampling_work *work, const struct sampling_row *row, uint32_t count,
-                                    uint32_t bin, float largest)
+                                        uint32_t bin, float largest)
 {
     uint32_t found = 0;
 

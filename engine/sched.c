@@ -1,7 +1,7 @@
 /* sched: the queue, the slots and their states, the rows of a step.
  *
- * Always true between calls: a slot is on `ages` exactly if its state is neither FREE nor that of /health_generate; its pages
- * hold computed tokens, and page_count <= claim_pages; paused_count is the number of PAUSED slots.
+ * Always true between calls: a slot is on `ages` exactly if its state is neither FREE nor that of /health_generate; its
+ * pages hold computed tokens, and page_count <= claim_pages; paused_count is the number of PAUSED slots.
  */
 #include "engine/sched.h"
 

@@ -1,8 +1,9 @@
-/* sched: who waits, who runs, and what enters the next step. It decides; engine.c executes; tests execute it with a fake
- * clock and fake arithmetic. It takes no time, starts no work and knows no thread.
+/* sched: who waits, who runs, and what enters the next step. It decides; engine.c executes; tests execute it with a
+ * fake clock and fake arithmetic. It takes no time, starts no work and knows no thread.
  *
- * A tick: submit what arrived, sweep out who left, admit, plan a step's rows, compute them, advance, append the tokens that
- * were sampled (or end the request); then pictures: one to decode, one to encode. Requests that ended are taken one by one.
+ * A tick: submit what arrived, sweep out who left, admit, plan a step's rows, compute them, advance, append the tokens
+ * that were sampled (or end the request); then pictures: one to decode, one to encode. Requests that ended are taken
+ * one by one.
  */
 #ifndef ENGINE_SCHED_H
 #define ENGINE_SCHED_H
@@ -15,7 +16,7 @@
 
 /* States of a running slot. A request in the queue has no slot. */
 enum sched_state {
-    SLOT_BUG,          /* no state: a transition that cannot be */
+    SLOT_BUG, /* no state: a transition that cannot be */
     SLOT_FREE,
     SLOT_PREFILL,      /* the prompt is being computed, chunk by chunk */
     SLOT_WAIT_PICTURE, /* its next row is of a picture that is not encoded yet */
@@ -41,20 +42,20 @@ enum sched_event {
 enum { SLOT_PICTURES = 2 }; /* held at once: the one being prefilled, the next one */
 
 struct sched_slot {
-    uint32_t state;          /* enum sched_state */
+    uint32_t state; /* enum sched_state */
     struct request *request;
-    bool is_health;          /* the slot and page kept for /health_generate: outside of admission and caches */
-    bool is_body_told;       /* engine.c: conn knows that the body may go */
-    bool is_sharing;         /* its pages may still enter the prefix cache */
+    bool is_health;    /* the slot and page kept for /health_generate: outside of admission and caches */
+    bool is_body_told; /* engine.c: conn knows that the body may go */
+    bool is_sharing;   /* its pages may still enter the prefix cache */
     slab_handle page_list;
     uint32_t *pages;
     uint32_t page_count;
-    uint32_t shared_count;   /* leading pages that the prefix cache names */
-    uint32_t node;           /* of the last of them */
-    uint32_t claim_pages;    /* most that it can ever hold */
-    uint32_t known;          /* tokens: prompt and answer */
-    uint32_t computed;       /* of them in the KV */
-    uint32_t picture;        /* first picture that is not wholly in the KV */
+    uint32_t shared_count;            /* leading pages that the prefix cache names */
+    uint32_t node;                    /* of the last of them */
+    uint32_t claim_pages;             /* most that it can ever hold */
+    uint32_t known;                   /* tokens: prompt and answer */
+    uint32_t computed;                /* of them in the KV */
+    uint32_t picture;                 /* first picture that is not wholly in the KV */
     uint32_t features[SLOT_PICTURES]; /* of picture, picture + 1; MM_NONE: not held yet */
 };
 
@@ -62,7 +63,7 @@ struct sched_slot {
 struct sched_share {
     uint32_t slot;
     uint32_t first, count;
-    bool wants_logits;       /* of its last row: the token behind it is not known yet */
+    bool wants_logits; /* of its last row: the token behind it is not known yet */
 };
 
 /* A picture for the worker: decode `picture` of `request` into the PIXELS slot `pixels`. */
@@ -78,7 +79,7 @@ struct sched_limits {
     uint32_t running_requests;
     uint32_t picture_pages;
     bool has_prefix_cache;
-    bool is_unsafe;          /* tests: grants without the safety check, to show that the simulation finds the deadlock */
+    bool is_unsafe; /* tests: grants without the safety check, to show that the simulation finds the deadlock */
 };
 
 struct sched {
@@ -86,29 +87,29 @@ struct sched {
     struct kv kv;
     struct prefix prefix;
     struct mm mm;
-    struct sched_slot *slots;         /* [running_requests + 1]; the last one is for /health_generate */
-    uint32_t *ages;                   /* started slots, the eldest first */
-    struct admit_row *rows;           /* [running_requests] */
-    struct admit_work *work;          /* [running_requests] */
+    struct sched_slot *slots; /* [running_requests + 1]; the last one is for /health_generate */
+    uint32_t *ages;           /* started slots, the eldest first */
+    struct admit_row *rows;   /* [running_requests] */
+    struct admit_work *work;  /* [running_requests] */
     uint32_t started_count;
     uint32_t paused_count, queued_count;
     uint32_t queue_first, queue_last; /* request indices, linked by queue_next */
     uint32_t ended_first, ended_last;
-    uint64_t blocked_gains;           /* kv.gains when the queue's first was found unsafe, UINT64_MAX: not yet */
-    uint32_t health_page;             /* KV page of its own */
-    bool is_decoding;                 /* job is under way */
+    uint64_t blocked_gains; /* kv.gains when the queue's first was found unsafe, UINT64_MAX: not yet */
+    uint32_t health_page;   /* KV page of its own */
+    bool is_decoding;       /* job is under way */
     struct sched_job job;
-    uint32_t decoded[SLOT_PICTURES];  /* features whose PIXELS slot is full, the first next; MM_NONE */
+    uint32_t decoded[SLOT_PICTURES]; /* features whose PIXELS slot is full, the first next; MM_NONE */
     slab_handle decoded_pixels[SLOT_PICTURES];
-    uint32_t encoding;                /* feature, MM_NONE: none; its pixels are decoded_pixels[0] */
+    uint32_t encoding;                     /* feature, MM_NONE: none; its pixels are decoded_pixels[0] */
     uint64_t prompt_tokens, cached_tokens; /* of started requests so far */
 };
 
 /* Bytes of memory for sched_open, a multiple of 64; and of an element of KV_META and PREFIX. */
 uint64_t sched_bytes(uint32_t running_requests);
 
-/* Opens an idle scheduler over `memory` and the pools KV_PAGE, KV_META, PREFIX, MM_PAGE, FEATURE, PIXELS, PAGE_LIST. Takes the
- * page and the page list of /health_generate. */
+/* Opens an idle scheduler over `memory` and the pools KV_PAGE, KV_META, PREFIX, MM_PAGE, FEATURE, PIXELS, PAGE_LIST.
+ * Takes the page and the page list of /health_generate. */
 void sched_open(struct sched *sched, const struct sched_limits *limits, void *memory);
 
 /* Puts a request at the end of the queue. Its plain fields are the engine's until it is taken back as ended. */
@@ -126,8 +127,8 @@ void sched_cancel_all(struct sched *sched);
 /* Resumes the paused, eldest first; then starts from the queue's head as long as it is safe. */
 void sched_admit(struct sched *sched);
 
-/* Rows of the next step, at most running + 1 shares: a row for everyone who decodes, and prompt rows, eldest first, rows_max
- * together. Takes the KV pages of decode rows; who gets none pauses. Returns the number of shares. */
+/* Rows of the next step, at most running + 1 shares: a row for everyone who decodes, and prompt rows, eldest first,
+ * rows_max together. Takes the KV pages of decode rows; who gets none pauses. Returns the number of shares. */
 uint32_t sched_plan(struct sched *sched, uint32_t rows_max, struct sched_share *shares);
 
 /* The share's rows are in the KV now. */
@@ -145,8 +146,8 @@ struct request *sched_take_ended(struct sched *sched);
 /* The next picture for the worker, of the eldest request that wants one and finds room. False: none now. */
 bool sched_next_job(struct sched *sched);
 
-/* The worker is through with the job. err: ERR_OK; ERR_CLIENT_GONE when it was cancelled; else all who wait for the picture
- * are refused with it, naming their part and `reason`. */
+/* The worker is through with the job. err: ERR_OK; ERR_CLIENT_GONE when it was cancelled; else all who wait for the
+ * picture are refused with it, naming their part and `reason`. */
 void sched_job_done(struct sched *sched, enum err err, const char *reason);
 
 /* The next feature to encode; its pixels are *pixels. False: none, or one is being encoded. */

@@ -16,7 +16,8 @@ bool slot_grow(struct sched *sched, struct sched_slot *slot);
 /* sched.c: the worker is through with the body of a slot that is LEAVING. */
 void slot_body_back(struct sched *sched, struct sched_slot *slot);
 
-/* sched_pictures.c: lets go of the features that the slot holds; of those wholly in the KV only, for slot_pass_pictures. */
+/* sched_pictures.c: lets go of the features that the slot holds; of those wholly in the KV only, for
+ * slot_pass_pictures. */
 void slot_drop_pictures(struct sched *sched, struct sched_slot *slot);
 void slot_pass_pictures(struct sched *sched, struct sched_slot *slot);
 

@@ -1,7 +1,8 @@
 /* sched_pictures: pictures are pulled, one by one, for the eldest request that wants one. Design §3.
  *
- * Always true: a slot holds features of at most two pictures, in order, none of a picture that is wholly in the KV; of the two
- * PIXELS slots one is being filled at most, and those that are full wait in `decoded`, the one being encoded first.
+ * Always true: a slot holds features of at most two pictures, in order, none of a picture that is wholly in the KV; of
+ * the two PIXELS slots one is being filled at most, and those that are full wait in `decoded`, the one being encoded
+ * first.
  */
 #include "engine/sched.h"
 #include "engine/sched_inside.h"

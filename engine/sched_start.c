@@ -1,7 +1,7 @@
 /* sched_start: who may start, who may have one more page. Design §5.
  *
- * Always true: the started requests are in a safe state; a request starts with all pages of its prompt or not at all; nothing
- * starts while one is paused; the queue's first starts first.
+ * Always true: the started requests are in a safe state; a request starts with all pages of its prompt or not at all;
+ * nothing starts while one is paused; the queue's first starts first.
  */
 #include "engine/sched.h"
 #include "engine/sched_inside.h"
@@ -95,8 +95,8 @@ static bool take_pages(struct sched *sched, struct sched_slot *slot, uint32_t fr
     return true;
 }
 
-/* Takes the prompt's pages: what the cache has, then fresh ones; the first fresh one begins as a copy where the cache goes on
- * for part of a page. The copied page is held meanwhile; if that is one page too many, it is not copied. */
+/* Takes the prompt's pages: what the cache has, then fresh ones; the first fresh one begins as a copy where the cache
+ * goes on for part of a page. The copied page is held meanwhile; if that is one page too many, it is not copied. */
 static bool take_prompt(struct sched *sched, struct sched_slot *slot)
 {
     struct prefix_key key = slot_key(slot, slot->request->prompt_tokens);

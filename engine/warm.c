@@ -1,7 +1,8 @@
 /* warm: runs every op once at each shape class.
  *
- * Classes of a text step: one row, a row for each running request, a chunk of a prompt behind other tokens. Of the tower:
- * one picture with whole and with cut windows. Large shapes are the same code over more tiles, so small ones stand for them.
+ * Classes of a text step: one row, a row for each running request, a chunk of a prompt behind other tokens. Of the
+ * tower: one picture with whole and with cut windows. Large shapes are the same code over more tiles, so small ones
+ * stand for them.
  */
 #include "engine/warm.h"
 
@@ -12,7 +13,8 @@
 
 enum { ROWS_MAX = 64, PAGES_MAX = 64, GRID_EDGE = 10 };
 
-/* One sequence of `row_count` rows that begin at `first`, or as many sequences of one first row; logits of each one's last. */
+/* One sequence of `row_count` rows that begin at `first`, or as many sequences of one first row; logits of each one's
+ * last. */
 static void warm_step(struct model *model, bool is_one, uint32_t row_count, uint32_t first)
 {
     static struct text_row rows[ROWS_MAX];
@@ -29,8 +31,7 @@ static void warm_step(struct model *model, bool is_one, uint32_t row_count, uint
     for (uint32_t i = 0; i < row_count; i++) {
         uint32_t index = is_one ? first + i : 0;
         int32_t at = (int32_t)index;
-        rows[i] = (struct text_row){
-            .token = 0, .position = {at, at, at}, .sequence = is_one ? 0 : i, .index = index};
+        rows[i] = (struct text_row){.token = 0, .position = {at, at, at}, .sequence = is_one ? 0 : i, .index = index};
     }
     for (uint32_t s = 0; s < sequence_count; s++) {
         uint32_t page_count = is_one ? (first + row_count - 1) / KV_PAGE_TOKENS + 1 : 1;

@@ -1,4 +1,5 @@
-/* Properties of engine/sampling.c: the distributions of the fixtures, noise that is a function of its arguments, faults. */
+/* Properties of engine/sampling.c: the distributions of the fixtures, noise that is a function of its arguments,
+ * faults. */
 #include "engine/json.h"
 #include "engine/sampling.h"
 #include "tests/harness.h"
@@ -111,8 +112,7 @@ static void read_params(struct json_reader *reader, struct fixture *fixture)
             params->top_p = json_event_is(&key, "top_p") ? x : params->top_p;
             params->top_k = json_event_is(&key, "top_k") ? (int32_t)x : params->top_k;
             params->min_p = json_event_is(&key, "min_p") ? x : params->min_p;
-            params->repetition_penalty =
-                json_event_is(&key, "repetition_penalty") ? x : params->repetition_penalty;
+            params->repetition_penalty = json_event_is(&key, "repetition_penalty") ? x : params->repetition_penalty;
             params->frequency_penalty = json_event_is(&key, "frequency_penalty") ? x : params->frequency_penalty;
             params->presence_penalty = json_event_is(&key, "presence_penalty") ? x : params->presence_penalty;
         }
@@ -256,8 +256,8 @@ static int32_t choose_slowly(const float *row, uint32_t count, const struct samp
         order[place] = i;
     }
     uint32_t kept = 0;
-    while (kept < count && (params->top_k < 1 || kept < (uint32_t)params->top_k) && sum <= (double)params->top_p * total &&
-           weights[order[kept]] >= (double)params->min_p) {
+    while (kept < count && (params->top_k < 1 || kept < (uint32_t)params->top_k) &&
+           sum <= (double)params->top_p * total && weights[order[kept]] >= (double)params->min_p) {
         sum += weights[order[kept++]];
     }
     uint32_t i = 0;
@@ -320,12 +320,8 @@ static void ids_of_padding_and_masked_ids_are_never_chosen(void)
     const int32_t masked[] = {4, 2};
     struct sampling_params params = off;
     float row_logits[] = {0, 1, 9, 3, 8, 50, 60, 70};
-    struct sampling_row row = {.logits = row_logits,
-                               .vocab = 8,
-                               .id_limit = 5,
-                               .params = &params,
-                               .masked_ids = masked,
-                               .masked_count = 2};
+    struct sampling_row row = {
+        .logits = row_logits, .vocab = 8, .id_limit = 5, .params = &params, .masked_ids = masked, .masked_count = 2};
 
     for (int i = 0; i < 200; i++) {
         CU_ASSERT_EQUAL(sampling_choose(&row, i / 200.0, work, &token), ERR_OK);

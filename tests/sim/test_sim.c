@@ -1,8 +1,9 @@
-/* The real scheduler, admission, KV pages, caches and requests under a seeded crowd, with a fake clock and fake arithmetic.
+/* The real scheduler, admission, KV pages, caches and requests under a seeded crowd, with a fake clock and fake
+ * arithmetic.
  *
- * The fake model is a hash: the entry of a token in the KV is a function of the entry before it, of the token and of its
- * picture, read back through the page lists. So a page that is shared, copied or evicted wrongly gives a wrong answer.
- * SIM_SEEDS=N runs N seeds; SIM_SEED=N runs that one alone and prints what happens.
+ * The fake model is a hash: the entry of a token in the KV is a function of the entry before it, of the token and of
+ * its picture, read back through the page lists. So a page that is shared, copied or evicted wrongly gives a wrong
+ * answer. SIM_SEEDS=N runs N seeds; SIM_SEED=N runs that one alone and prints what happens.
  */
 #include "engine/sched.h"
 #include "pools/pools.h"
@@ -235,7 +236,7 @@ static void work_on_pictures(void)
 
 static void tick(uint32_t wanted)
 {
-    static const enum pool refusable[] = {POOL_KV_PAGE, POOL_PREFIX,  POOL_PAGE_LIST, POOL_FEATURE,
+    static const enum pool refusable[] = {POOL_KV_PAGE, POOL_PREFIX, POOL_PAGE_LIST, POOL_FEATURE,
                                           POOL_MM_PAGE, POOL_PIXELS, POOL_REQUEST,   POOL_TOKENS};
     sim.tick++;
     if (draw(60) == 0) {
@@ -244,7 +245,8 @@ static void tick(uint32_t wanted)
     while (sim.submitted < wanted && draw(3) == 0 && sim.live_count < REQUESTS) {
         arrive();
     }
-    if (!sim.sched.limits.is_unsafe && draw(25) == 0 && sim.live_count > 0) { /* a leaving client would break a deadlock */
+    if (!sim.sched.limits.is_unsafe && draw(25) == 0 &&
+        sim.live_count > 0) { /* a leaving client would break a deadlock */
         atomic_store(&sim.live[draw(sim.live_count)]->is_cancelled, true);
     }
     sched_sweep(&sim.sched);
@@ -300,8 +302,8 @@ static bool run_seed(uint64_t seed, bool is_unsafe)
         }
         if (sim.is_loud) {
             printf("tick %lu: started %u paused %u queued %u available %u ended %u\n", (unsigned long)sim.tick,
-                   sim.sched.started_count, sim.sched.paused_count, sim.sched.queued_count,
-                   kv_available(&sim.sched.kv), sim.ended);
+                   sim.sched.started_count, sim.sched.paused_count, sim.sched.queued_count, kv_available(&sim.sched.kv),
+                   sim.ended);
         }
     }
     while (sim.sched.is_decoding || sim.sched.encoding != MM_NONE) {
