@@ -170,13 +170,14 @@ static inline void booted_ask_all(void)
     }
 }
 
-static inline void booted_child(struct booted_run *run, char **flags, int flag_count, const char *refusal)
+static inline void booted_child(struct booted_run *run, char **flags, int flag_count, char **environment,
+                                const char *refusal)
 {
     static struct options options;
     struct options_error error;
     booted_now = run;
     log_set_level(LOG_ERROR);
-    if (!options_parse(&options, flag_count, flags, NULL, &error)) {
+    if (!options_parse(&options, flag_count, flags, environment, &error)) {
         (void)fprintf(stderr, "booted: %s\n", error.text);
         _exit(2);
     }
@@ -203,15 +204,20 @@ static inline void booted_child(struct booted_run *run, char **flags, int flag_c
     run->has_ended = true;
 }
 
-/* Answers run->asks in a child that was started with `flags` (one string, blanks between). True if it came to its end. */
+/* Answers run->asks in a child that was started with `flags` (one string, blanks between; NAME=value goes to its
+ * environment). True if it came to its end. */
 static inline bool booted_answer(struct booted_run *run, const char *flags, const char *refusal)
 {
     static char line[2048];
-    char *words[BOOTED_FLAGS_MAX] = {"ashlar", "serve"};
-    int count = 2, status = 0;
+    char *words[BOOTED_FLAGS_MAX] = {"ashlar", "serve"}, *environment[BOOTED_FLAGS_MAX + 1] = {NULL};
+    int count = 2, environment_count = 0, status = 0;
     (void)snprintf(line, sizeof line, "%s", flags);
     for (char *word = strtok(line, " "); word != NULL && count < BOOTED_FLAGS_MAX; word = strtok(NULL, " ")) {
-        words[count++] = word;
+        if (word[0] != '-' && strchr(word, '=') != NULL) {
+            environment[environment_count++] = word;
+        } else {
+            words[count++] = word;
+        }
     }
     run->has_ended = false;
     run->excess = 0;
@@ -221,7 +227,7 @@ static inline bool booted_answer(struct booted_run *run, const char *flags, cons
     }
     pid_t child = fork();
     if (child == 0) {
-        booted_child(run, words, count, refusal);
+        booted_child(run, words, count, environment, refusal);
         _exit(0);
     }
     (void)waitpid(child, &status, 0);

@@ -94,7 +94,6 @@ static uint32_t count_different(const struct booted_run *run)
 
 static void answer_alone(const char *flags)
 {
-    alone = booted_open();
     fill_asks(alone);
     alone->at_once = 1;
     CU_ASSERT_FATAL(booted_answer(alone, flags, NULL));
@@ -102,35 +101,172 @@ static void answer_alone(const char *flags)
     CU_ASSERT_EQUAL(alone->excess, 0);
 }
 
-/* The reference: one at a time, no cache at all, whole prompts. */
-static void the_answer_does_not_depend_on_the_company(void)
+struct company {
+    uint32_t at_once;
+    const char *flags;
+};
+
+/* The reference: one at a time, no prefix cache, whole prompts. */
+static void compare_companies(const char *model, const struct company *companies, size_t company_count)
 {
-    static const struct {
-        uint32_t at_once;
-        const char *flags;
-    } companies[] = {
-        {1, "--threads 1"},
-        {2, "--threads 2"},
-        {5, "--threads 1 --chunked-prefill-size 64"},
-        {16, "--threads 2 --chunked-prefill-size 16"},
-        {16, "--threads 2 --chunked-prefill-size 512"},
-        {16, "--threads 1 --chunked-prefill-size -1 --max-running-requests 3"},
-        {16, "--threads 2 --disable-radix-cache --step-budget-ms 1"},
-        {16, "--threads 2 --max-total-tokens 1024 --step-budget-ms 1"},
-    };
     char flags[512];
 
-    answer_alone(DEMO "--threads 1 --disable-radix-cache --chunked-prefill-size -1");
-    for (size_t i = 0; i < sizeof companies / sizeof companies[0]; i++) {
+    (void)snprintf(flags, sizeof flags, "%s--threads 1 --disable-radix-cache --chunked-prefill-size -1", model);
+    answer_alone(flags);
+    for (size_t i = 0; i < company_count; i++) {
         fill_asks(together);
         together->at_once = companies[i].at_once;
-        (void)snprintf(flags, sizeof flags, "%s%s", DEMO, companies[i].flags);
+        (void)snprintf(flags, sizeof flags, "%s%s", model, companies[i].flags);
         CU_ASSERT_FATAL(booted_answer(together, flags, NULL));
         uint32_t different = count_different(together);
         CU_ASSERT_EQUAL(different, 0);
         CU_ASSERT_EQUAL(together->excess, 0);
         if (different > 0) {
-            printf("with %s, %u at once\n", companies[i].flags, companies[i].at_once);
+            printf("with %s, %u at once\n", flags, companies[i].at_once);
+        }
+    }
+}
+
+static void the_answer_does_not_depend_on_the_company(void)
+{
+    static const struct company companies[] = {
+        {1, "--threads 1"},
+        {2, "--threads 2"},
+        {5, "--threads 1 --chunked-prefill-size 64"},
+        {16, "--threads 2 --chunked-prefill-size 16"},
+        {16, "--threads 2 --chunked-prefill-size 512 SGLANG_VLM_CACHE_SIZE_MB=0"},
+        {16, "--threads 1 --chunked-prefill-size -1 --max-running-requests 3"},
+        {16, "--threads 2 --disable-radix-cache --step-budget-ms 1"},
+        {16, "--threads 2 --max-total-tokens 1024 --step-budget-ms 1"},
+    };
+    compare_companies(DEMO, companies, sizeof companies / sizeof companies[0]);
+}
+
+static void nor_on_it_with_other_models_and_types(void)
+{
+    static const struct company companies[] = {
+        {16, "--threads 2 --chunked-prefill-size 16"},
+        {5, "--threads 2 --max-total-tokens 1024 SGLANG_VLM_CACHE_SIZE_MB=0"},
+    };
+    compare_companies("--model-path tests/data/fixtures/models/q25vl-a --context-length 1024 " SMALL, companies, 2);
+    compare_companies("--model-path tests/data/fixtures/models/q25vl-b --context-length 1024 " SMALL, companies, 2);
+    compare_companies("--dtype float32 " DEMO, companies, 2);
+}
+
+static void a_repeat_is_neither_decoded_nor_encoded_nor_computed_again(void)
+{
+    static const char *const pictures[] = {"demo/samples/shapes.png", "demo/samples/number.png"};
+    const char *rest = "\"temperature\":0,\"max_tokens\":8";
+    memset(together, 0, sizeof *together);
+    together->ask_count = 4;
+    together->at_once = 1;
+    together->asks[0].body = make_body("What is shown in the image?", pictures, 2, rest);
+    together->asks[1].body = together->asks[0].body;
+    together->asks[2].body = make_body("Hello", NULL, 0, rest);
+    together->asks[3].body = together->asks[2].body;
+    CU_ASSERT_FATAL(booted_answer(together, DEMO "--threads 2", NULL));
+    CU_ASSERT_EQUAL(together->decoded, 2);
+    CU_ASSERT_EQUAL(together->encoded, 2);
+    for (int i = 0; i < 4; i += 2) {
+        CU_ASSERT_EQUAL(together->asks[i + 1].cached_tokens, together->asks[i].prompt_tokens - 1);
+        CU_ASSERT_EQUAL(together->asks[i + 1].answer_tokens, together->asks[i].answer_tokens);
+    }
+    /* Without the prefix cache the features are still there. */
+    CU_ASSERT_FATAL(booted_answer(together, DEMO "--threads 2 --disable-radix-cache", NULL));
+    CU_ASSERT_EQUAL(together->decoded, 2);
+    CU_ASSERT_EQUAL(together->feature_hits, 2);
+    CU_ASSERT_EQUAL(together->asks[1].cached_tokens, 0);
+}
+
+static void twenty_pictures_run_in_the_memory_of_two(void)
+{
+    static const char *const names[] = {"shapes", "number", "stars", "four", "night", "pair-a", "pair-b", "row",
+                                        "number-and-shapes"};
+    static char paths[20][64];
+    const char *pictures[20];
+    for (uint32_t i = 0; i < 20; i++) {
+        (void)snprintf(paths[i], sizeof paths[i], "demo/samples/%s.png", names[i % 9]);
+        pictures[i] = paths[i];
+    }
+    memset(together, 0, sizeof *together);
+    together->ask_count = 3;
+    together->at_once = 3;
+    for (uint32_t i = 0; i < 3; i++) {
+        together->asks[i].body = make_body("Which number can you see?", pictures + i, 18, "\"max_tokens\":4");
+    }
+    CU_ASSERT_FATAL(booted_answer(together,
+                                  "--model-path demo/model --context-length 4096 " SMALL
+                                  "SGLANG_VLM_CACHE_SIZE_MB=0 --threads 2",
+                                  NULL));
+    for (uint32_t i = 0; i < 3; i++) {
+        CU_ASSERT_EQUAL(together->asks[i].err, ERR_OK);
+        CU_ASSERT(together->asks[i].prompt_tokens > 18 * 40);
+    }
+    CU_ASSERT(together->high_water[POOL_PIXELS] <= 2);
+    CU_ASSERT(together->high_water[POOL_MM_PAGE] <= 6);
+    CU_ASSERT_EQUAL(together->excess, 0);
+}
+
+/* A picture with a good header and a broken rest. */
+static const char *make_damaged(void)
+{
+    static const char *const path = "demo/samples/stars.png";
+    char *body = (char *)(uintptr_t)make_body("What is it?", &path, 1, "\"max_tokens\":4");
+    char *data = strstr(body, "base64,") + 7 + 400;
+    memset(data, 'A', 200);
+    return body;
+}
+
+static void a_damaged_picture_is_refused_before_anything_is_said(void)
+{
+    memset(together, 0, sizeof *together);
+    together->ask_count = 3;
+    together->at_once = 3;
+    together->asks[0].body = make_damaged();
+    together->asks[1].body = together->asks[0].body;
+    together->asks[2].body = make_body("Hello", NULL, 0, "\"max_tokens\":4");
+    CU_ASSERT_FATAL(booted_answer(together, DEMO "--threads 2", NULL));
+    for (int i = 0; i < 2; i++) {
+        CU_ASSERT_EQUAL(together->asks[i].err, ERR_BAD_IMAGE);
+        CU_ASSERT_EQUAL(together->asks[i].answer_tokens, 0);
+        CU_ASSERT_PTR_NOT_NULL(strstr(together->asks[i].detail, "messages[0].content[0]"));
+    }
+    CU_ASSERT_EQUAL(together->asks[2].err, ERR_OK);
+    CU_ASSERT_EQUAL(together->excess, 0);
+}
+
+static void whoever_leaves_leaves_nothing_behind(void)
+{
+    fill_asks(together);
+    together->at_once = 16;
+    for (uint32_t i = 0; i < ASKS; i++) {
+        together->asks[i].cancel_after_us = i % 3 == 0 ? 0 : 1 + i * 700;
+    }
+    CU_ASSERT_FATAL(booted_answer(together, DEMO "--threads 2 --max-running-requests 4", NULL));
+    for (uint32_t i = 0; i < ASKS; i++) {
+        const struct booted_ask *ask = &together->asks[i];
+        CU_ASSERT(ask->is_done);
+        CU_ASSERT(ask->err == ERR_CLIENT_GONE ? ask->cancel_after_us > 0 : ask->err == ERR_OK);
+    }
+    CU_ASSERT_EQUAL(together->excess, 0);
+    memset(together, 0, sizeof *together);
+}
+
+/* A pool that refuses once delays somebody, and changes no answer. */
+static void one_refusal_of_any_pool_at_any_moment_changes_no_answer(void)
+{
+    static const char *const names[] = {"KV_PAGE", "PREFIX", "PAGE_LIST", "MM_PAGE", "FEATURE", "PIXELS"};
+    char refusal[64];
+
+    answer_alone(DEMO "--threads 1");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        for (uint32_t n = 0; n < 40; n = n * 2 + 1) {
+            fill_asks(together);
+            together->at_once = 5;
+            (void)snprintf(refusal, sizeof refusal, "%s:%u:once", names[i], n);
+            CU_ASSERT_FATAL(booted_answer(together, DEMO "--threads 1", refusal));
+            CU_ASSERT_EQUAL(count_different(together), 0);
+            CU_ASSERT_EQUAL(together->excess, 0);
         }
     }
 }
@@ -139,8 +275,15 @@ int main(int argc, char **argv)
 {
     static const struct harness_case cases[] = {
         CASE(the_answer_does_not_depend_on_the_company),
+        CASE(nor_on_it_with_other_models_and_types),
+        CASE(a_repeat_is_neither_decoded_nor_encoded_nor_computed_again),
+        CASE(twenty_pictures_run_in_the_memory_of_two),
+        CASE(a_damaged_picture_is_refused_before_anything_is_said),
+        CASE(whoever_leaves_leaves_nothing_behind),
+        CASE(one_refusal_of_any_pool_at_any_moment_changes_no_answer),
         {NULL, NULL},
     };
+    alone = booted_open();
     together = booted_open();
     return harness_run(argc, argv, "engine/engine", cases, NULL);
 }
