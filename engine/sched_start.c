@@ -116,16 +116,19 @@ static bool take_prompt(struct sched *sched, struct sched_slot *slot)
             source = KV_NONE;
         }
     }
-    bool is_taken = (source != KV_NONE || may_start(sched, slot, fresh)) && take_pages(sched, slot, fresh);
+    bool is_safe = source != KV_NONE || may_start(sched, slot, fresh);
+    bool is_taken = is_safe && take_pages(sched, slot, fresh);
+    if (is_taken && source != KV_NONE) {
+        kv_copy(slot->pages[hit.page_count], source);
+        slot->computed += hit.partial_tokens;
+    }
     if (source != KV_NONE) {
-        if (is_taken) {
-            kv_copy(slot->pages[hit.page_count], source);
-            slot->computed += hit.partial_tokens;
-        }
         prefix_release(&sched->prefix, source);
     }
     if (!is_taken) {
         prefix_release_list(&sched->prefix, slot->pages, slot->page_count);
+        /* Unsafe: not before pages come back. Refused by a pool, which only tests do: the next tick tries again. */
+        sched->blocked_gains = is_safe ? UINT64_MAX : sched->kv.gains;
     }
     return is_taken;
 }
@@ -160,7 +163,6 @@ static bool start_request(struct sched *sched, struct sched_slot *slot, struct r
     if (!take_prompt(sched, slot)) {
         pools_put(POOL_PAGE_LIST, list);
         *slot = (struct sched_slot){.state = SLOT_FREE};
-        sched->blocked_gains = sched->kv.gains;
         return false;
     }
     slot_event(sched, slot, EVENT_START);

@@ -5,7 +5,7 @@
 
 enum { ASKS = 16, BODY_BYTES_MAX = 400 * 1024 };
 
-#define SMALL "--max-source-pixels 1Mi --large-bodies 3 --large-body-bytes 1Mi --device-memory 300Mi --random-seed 5 "
+#define SMALL "--max-source-pixels 256Ki --large-bodies 3 --large-body-bytes 512Ki --device-memory 100Mi --random-seed 5 SGLANG_VLM_CACHE_SIZE_MB=8 "
 #define DEMO "--model-path demo/model --context-length 1024 " SMALL
 
 static struct booted_run *alone, *together;
