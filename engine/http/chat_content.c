@@ -326,6 +326,11 @@ static enum err read_tool_calls(struct chat_reader *reader, struct chat_message 
     return ERR_OK;
 }
 
+static bool is_role(const struct chat_message *message, const char *role)
+{
+    return message->role.length == strlen(role) && memcmp(message->role.bytes, role, message->role.length) == 0;
+}
+
 static enum err read_message(struct chat_reader *reader, uint32_t index)
 {
     struct chat_message *message = &reader->parse->messages[index];
@@ -356,8 +361,7 @@ static enum err read_message(struct chat_reader *reader, uint32_t index)
     if (message->role.length == 0) {
         return refuse_message(reader, index, ".role", "is missing");
     }
-    bool may_be_empty = memcmp(message->role.bytes, "assistant", message->role.length) == 0 ||
-                        memcmp(message->role.bytes, "tool", message->role.length) == 0;
+    bool may_be_empty = is_role(message, "assistant") || is_role(message, "tool");
     if (message->content == CHAT_NO_CONTENT && !may_be_empty) {
         return refuse_message(reader, index, ".content", "must be a string or a list of parts");
     }
