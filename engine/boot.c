@@ -115,11 +115,21 @@ void boot_carve(struct boot *boot)
 
 /* ---- the model ---- */
 
+/* The tokenizer's folder may be a bare vocabulary: a file that it lacks comes from the model's. */
+static struct boot_file map_either(const char *folder, const char *model_folder, const char *name)
+{
+    struct boot_file file = map_file(folder, name);
+
+    return file.bytes != NULL ? file : map_file(model_folder, name);
+}
+
 static void find_template(struct boot *boot, const char *folder)
 {
     char detail[ERROR_DETAIL_BYTES_MAX];
-    struct boot_file json = map_file(folder, "chat_template.json"), jinja = map_file(folder, "chat_template.jinja"),
-                     config = map_file(folder, "tokenizer_config.json");
+    const char *model_folder = boot->options->model_path;
+    struct boot_file json = map_either(folder, model_folder, "chat_template.json");
+    struct boot_file jinja = map_either(folder, model_folder, "chat_template.jinja");
+    struct boot_file config = map_either(folder, model_folder, "tokenizer_config.json");
     struct chat_files files = {.chat_template_json = {json.bytes, (size_t)json.length},
                                .chat_template_jinja = {jinja.bytes, (size_t)jinja.length},
                                .tokenizer_config_json = {config.bytes, (size_t)config.length}};
