@@ -54,6 +54,10 @@ def load(server):
 def under_the_interposer():
     print("under the malloc interposer")
     environment = {"LD_PRELOAD": path("build/tools/interposer.so"), "ASHLAR_HEAP": "count"}
+    offender = subprocess.run([sys.executable, "-c", "import ctypes; libc = ctypes.CDLL(None); libc.seal_hook(1); "
+                               "libc.strdup(b'x')"], env=dict(os.environ, LD_PRELOAD=environment["LD_PRELOAD"]),
+                              capture_output=True)
+    check("the interposer aborts on an offence", offender.returncode == -6 and b"after the seal" in offender.stderr)
     with Server(SMALL, environment=environment) as server:
         load(server)
         calls = server.get("/server_info").json().get("heap_calls_since_ready")
