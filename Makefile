@@ -94,6 +94,10 @@ test: ## install what tests need, build, run the whole quick suite
 	@$(MAKE) --no-print-directory tidy symcheck
 	@PYTHON=$(PYTHON) tests/run.sh $(TESTS) $(SERVER_TESTS) tools/noheap.py
 
+.PHONY: faults
+faults: $(PROGRAM) ## fence 6 in full: every get of every pool is refused, once and from then on
+	@FAULTS=all ASHLAR=$(PROGRAM) python3 tests/server/test_refusals.py
+
 .PHONY: plan-goldens
 plan-goldens: $(PROGRAM) ## write tests/plan/*.golden anew, after a change of memory that is meant
 	@ASHLAR=$(PROGRAM) python3 tests/plan/test_plans.py make

@@ -104,7 +104,8 @@ static void lay_row(struct pool_plan_row *row, struct carve *carves, struct slab
     }
     assert(row->offset_bytes == offset_bytes);
     slab_open(slab, elements, row->element_bytes, row->count, books);
-    slab->fills_on_put = state.has_guards && row->domain == DOMAIN_HOST;
+    /* Not what the device may still read, nor stacks: their lowest page is unreadable. */
+    slab->fills_on_put = state.has_guards && row->domain == DOMAIN_HOST && slab != &state.slabs[POOL_STACK];
     if (gap != NULL) {
         domain_guard(gap, CARVE_PAGE_BYTES);
     }

@@ -124,5 +124,6 @@ int main(int argc, char **argv)
         CASE(misuse_is_caught),
         {NULL, NULL},
     };
+    pools_set_guards(true); /* as test runs of the server do */
     return small_plan_open() ? harness_run(argc, argv, "engine/thread", cases, all_home) : 2;
 }
