@@ -92,11 +92,11 @@ static void begin_lines(struct attention_run *run)
     }
 }
 
-/* A block of keys of a run: up to PANEL_BLOCKS pages, of which the first and the last may be seen in part. */
+/* A block of keys of a run: up to ATTENTION_PAGES pages, of which the first and the last may be seen in part. */
 struct key_block {
     uint32_t key_first, key_end;    /* seen by any row, inside the block */
     uint32_t page_first, page_count;
-    const unsigned char *pages[PANEL_BLOCKS];
+    const unsigned char *pages[ATTENTION_PAGES];
 };
 
 static struct key_block key_block_at(const struct attention_run *run, uint32_t page_first)
@@ -124,20 +124,22 @@ static void score_block(const struct attention_run *run, const struct key_block 
     struct attention_memory *memory = run->memory;
     uint32_t step_elements = store->type == TYPE_BF16 ? 2 : 1;
     struct panel panel = {
-        .sum = memory->scores[run->line_first],
         .sum_stride = ATTENTION_KEYS,
         .in = memory->q[run->line_first],
         .in_stride_bytes = sizeof memory->q[0],
         .step_bytes = KV_PAGE_TOKENS * step_elements * kernel_type_bytes(store->type),
         .rows = run->row_count * run->group - run->line_first,
-        .blocks = keys->page_count,
         .steps = store->head_dim / step_elements,
     };
 
-    for (uint32_t p = 0; p < keys->page_count; p++) {
-        panel.weight[p] = keys->pages[p] + page_k_offset(store, run->kv_head);
+    for (uint32_t page = 0; page < keys->page_count; page += PANEL_BLOCKS) {
+        panel.blocks = smaller(PANEL_BLOCKS, keys->page_count - page);
+        panel.sum = &memory->scores[run->line_first][page * KV_PAGE_TOKENS];
+        for (uint32_t b = 0; b < panel.blocks; b++) {
+            panel.weight[b] = keys->pages[page + b] + page_k_offset(store, run->kv_head);
+        }
+        cpu_panel(store->type, &panel);
     }
-    cpu_panel(store->type, &panel);
 }
 
 /* Pages that enter the product with V: an even number, so that tiles of 32 keys have no rest. */
@@ -161,7 +163,9 @@ static void weigh_line(const struct attention_run *run, const struct key_block *
         memset(memory->weights[line], 0, joined * dot_bytes);
         return;
     }
-    memset(memory->weights[line] + count * dot_bytes, 0, (joined - count) * dot_bytes);
+    if (joined > count) {
+        memset(memory->weights[line] + count * dot_bytes, 0, (joined - count) * dot_bytes);
+    }
     for (uint32_t k = 0; k < first; k++) {
         scores[k] = -INFINITY;
     }
@@ -247,7 +251,7 @@ static void attend_run(struct attention_run *run)
     uint32_t line_count = run->row_count * run->group;
 
     begin_lines(run);
-    for (uint32_t page = run->key_first / KV_PAGE_TOKENS; page * KV_PAGE_TOKENS < run->key_end; page += PANEL_BLOCKS) {
+    for (uint32_t page = run->key_first / KV_PAGE_TOKENS; page * KV_PAGE_TOKENS < run->key_end; page += ATTENTION_PAGES) {
         struct key_block keys = key_block_at(run, page);
         while (place_of(run, run->line_first)->key_end <= page * KV_PAGE_TOKENS) {
             run->line_first += run->group;

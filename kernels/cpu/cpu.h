@@ -9,8 +9,9 @@
 #include "kernels/implementations.h"
 
 enum {
-    PANEL_BLOCKS = 4,                                 /* blocks of 16 outputs a panel: 64 outputs */
-    ATTENTION_KEYS = PANEL_BLOCKS * KV_PAGE_TOKENS,   /* keys a softmax block: a page is a block of a panel */
+    PANEL_BLOCKS = 4,                                  /* blocks of 16 outputs a panel: 64 outputs */
+    ATTENTION_PAGES = 8,                               /* KV pages a softmax block; a page is a block of a panel */
+    ATTENTION_KEYS = ATTENTION_PAGES * KV_PAGE_TOKENS,
 };
 
 /* sum[r][b * 16 + lane] (+)= the dot products of row r with the outputs of block b.
@@ -25,6 +26,7 @@ struct panel {
     size_t in_stride_bytes;
     const unsigned char *weight[PANEL_BLOCKS];
     size_t step_bytes;
+    size_t ahead_bytes;      /* from block b to block b + 2, also behind the last: worth fetching early; 0: not known */
     uint32_t rows, blocks, steps; /* blocks <= PANEL_BLOCKS */
     bool is_added;
 };

@@ -261,7 +261,7 @@ LANES_INLINE void softmax(const struct softmax_line *line, const bool is_bf16)
         lanes score = lanes_mul(lanes_load(line->scores + b * LANES), scale);
         lanes weight = lanes_exp(lanes_sub(score, lanes_all(new_max)));
         if (is_bf16 && HAS_PAIR_PRODUCTS) {
-            lanes_store_bf16((uint16_t *)line->weights + b * LANES, weight);
+            lanes_store_weights((uint16_t *)line->weights + b * LANES, weight);
         } else {
             lanes_store((float *)line->weights + b * LANES, weight);
         }

@@ -69,8 +69,28 @@ static void use_shape(uint32_t rows, uint32_t rest)
         }                                            \
     } while (0)
 
+/* Lines of the weights that this pair of blocks will be followed by, fetched a few at a time beside the products. */
+struct fetch {
+    const unsigned char *next[2];
+    size_t offset, end; /* bytes */
+};
+
+LANES_INLINE void fetch_some(struct fetch *fetch)
+{
+    enum { LINES = 4, LINE_BYTES = 64 };
+
+    if (fetch->offset < fetch->end) {
+        UNROLLED
+        for (size_t line = 0; line < LINES / 2; line++) {
+            _mm_prefetch((const char *)fetch->next[0] + fetch->offset + line * LINE_BYTES, _MM_HINT_T1);
+            _mm_prefetch((const char *)fetch->next[1] + fetch->offset + line * LINE_BYTES, _MM_HINT_T1);
+        }
+        fetch->offset += LINES / 2 * LINE_BYTES;
+    }
+}
+
 /* 32 rows, two blocks, whole products only. */
-static void product_2x2(const struct panel *panel, uint32_t row, uint32_t block)
+static void product_2x2(const struct panel *panel, uint32_t row, uint32_t block, struct fetch *fetch)
 {
     const unsigned char *in_0 = panel->in + row * panel->in_stride_bytes;
     const unsigned char *in_1 = in_0 + TILE_ROWS * panel->in_stride_bytes;
@@ -93,6 +113,7 @@ static void product_2x2(const struct panel *panel, uint32_t row, uint32_t block)
         _tile_loadd(5, in_1 + s * PAIR_BYTES, in_stride);
         _tile_dpbf16ps(2, 5, 6);
         _tile_dpbf16ps(3, 5, 7);
+        fetch_some(fetch);
     }
     _tile_stored(0, sum_0, sum_stride);
     _tile_stored(1, sum_0 + LANES, sum_stride);
@@ -173,10 +194,15 @@ static void panel_amx(const struct panel *panel)
 
     __asm__ volatile("" : : "r"(panel) : "memory");
     if (rest == 0 && panel->blocks % 2 == 0) {
-        for (; panel->rows - row >= 2 * TILE_ROWS; row += 2 * TILE_ROWS) {
+        uint32_t whole_rows = panel->rows / (2 * TILE_ROWS) * (2 * TILE_ROWS);
+        for (uint32_t block = 0; block < panel->blocks && whole_rows > 0; block += 2) {
+            struct fetch fetch = {
+                .next = {panel->weight[block] + panel->ahead_bytes, panel->weight[block + 1] + panel->ahead_bytes},
+                .end = panel->ahead_bytes > 0 ? panel->steps * panel->step_bytes : 0,
+            };
             use_shape(TILE_ROWS, 0);
-            for (uint32_t block = 0; block < panel->blocks; block += 2) {
-                product_2x2(panel, row, block);
+            for (row = 0; row < whole_rows; row += 2 * TILE_ROWS) { /* the two blocks stay in the nearest cache */
+                product_2x2(panel, row, block, &fetch);
             }
         }
     }

@@ -64,14 +64,11 @@ LANES_INLINE void lanes_store_bf16_some(uint16_t *out, lanes value, uint32_t cou
     memcpy(out, whole, count * sizeof *out);
 }
 
-/* e^x, to about one unit in the last place; 0 below -87 (so masked scores vanish), finite above 88. */
+/* e^x, to about one unit in the last place; 0 far below (so masked scores vanish). */
 LANES_INLINE lanes lanes_exp(lanes x)
 {
-    lanes clamped = lanes_min(lanes_max(x, lanes_all(-87.0f)), lanes_all(88.0f));
-    lanes magic = lanes_all(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer, held in the low bits */
-    lanes shifted = lanes_fma(clamped, lanes_all(1.44269504f), magic);
-    lanes n = lanes_sub(shifted, magic);
-    lanes r = lanes_fma(n, lanes_all(-0.693145752f), clamped); /* ln 2 in two parts: the first has trailing zeros */
+    lanes n = lanes_exponent(&x); /* x is now within what floats can hold */
+    lanes r = lanes_fma(n, lanes_all(-0.693145752f), x); /* ln 2 in two parts: the first has trailing zeros */
     r = lanes_fma(n, lanes_all(-1.42860677e-6f), r);
 
     lanes p = lanes_all(1.0f / 5040);
@@ -80,8 +77,9 @@ LANES_INLINE lanes lanes_exp(lanes x)
     p = lanes_fma(p, r, lanes_all(1.0f / 24));
     p = lanes_fma(p, r, lanes_all(1.0f / 6));
     p = lanes_fma(p, r, lanes_all(0.5f));
-    p = lanes_fma(lanes_mul(r, r), p, lanes_add(r, lanes_all(1.0f)));
-    return lanes_zero_below(lanes_mul(p, lanes_power(shifted)), x, -87.0f);
+    p = lanes_fma(p, r, lanes_all(1));
+    p = lanes_fma(p, r, lanes_all(1));
+    return lanes_scale(p, n, x);
 }
 
 #endif

@@ -61,26 +61,30 @@ LANES_INLINE lanes lanes_min(lanes a, lanes b)
     return (lanes){_mm256_min_ps(a.low, b.low), _mm256_min_ps(a.high, b.high)};
 }
 
-/* value where x >= limit, else 0. */
-LANES_INLINE lanes lanes_zero_below(lanes value, lanes x, float limit)
+LANES_INLINE __m256 half_exponent(__m256 x)
 {
-    __m256 all = _mm256_set1_ps(limit);
-
-    return (lanes){_mm256_and_ps(value.low, _mm256_cmp_ps(x.low, all, _CMP_NLT_UQ)),
-                   _mm256_and_ps(value.high, _mm256_cmp_ps(x.high, all, _CMP_NLT_UQ))};
+    return _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(1.44269504f)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
-LANES_INLINE __m256 half_power(__m256 shifted)
+/* The integer n nearest to x / ln 2; x is held within -87 .. 88, where 2^n is an ordinary float. */
+LANES_INLINE lanes lanes_exponent(lanes *x)
 {
-    __m256i exponent = _mm256_slli_epi32(_mm256_castps_si256(shifted), 23);
-
-    return _mm256_castsi256_ps(_mm256_add_epi32(exponent, _mm256_set1_epi32(0x3f800000)));
+    *x = lanes_min(lanes_max(*x, lanes_all(-87.0f)), lanes_all(88.0f));
+    return (lanes){half_exponent(x->low), half_exponent(x->high)};
 }
 
-/* 2^n, where `shifted` is n + 1.5 * 2^23 and n is in -126 .. 127. */
-LANES_INLINE lanes lanes_power(lanes shifted)
+LANES_INLINE __m256 half_scale(__m256 p, __m256 n, __m256 x)
 {
-    return (lanes){half_power(shifted.low), half_power(shifted.high)};
+    __m256i power = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23);
+    __m256 is_above = _mm256_cmp_ps(x, _mm256_set1_ps(-87.0f), _CMP_GT_OQ);
+
+    return _mm256_and_ps(_mm256_mul_ps(p, _mm256_castsi256_ps(power)), is_above);
+}
+
+/* p * 2^n; 0 where x is -87. */
+LANES_INLINE lanes lanes_scale(lanes p, lanes n, lanes x)
+{
+    return (lanes){half_scale(p.low, n.low, x.low), half_scale(p.high, n.high, x.high)};
 }
 
 /* In halves: lane i with i + 8, then + 4, + 2, + 1. */
@@ -132,6 +136,11 @@ LANES_INLINE void lanes_store_bf16(uint16_t *out, lanes value)
 
     /* The pack works on 128-bit halves: put the four quarters in order. */
     _mm256_storeu_si256((__m256i *)(void *)out, _mm256_permute4x64_epi64(packed, 0xd8));
+}
+
+LANES_INLINE void lanes_store_weights(uint16_t *out, lanes value)
+{
+    lanes_store_bf16(out, value);
 }
 
 LANES_INLINE __m256 half_dot_pair(__m256 acc, __m256i pairs, const float *in)

@@ -58,18 +58,18 @@ LANES_INLINE lanes lanes_min(lanes a, lanes b)
     return _mm512_min_ps(a, b);
 }
 
-/* value where x >= limit, else 0. */
-LANES_INLINE lanes lanes_zero_below(lanes value, lanes x, float limit)
+/* The integer n nearest to x / ln 2; x is held above where e^x is 0. */
+LANES_INLINE lanes lanes_exponent(lanes *x)
 {
-    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, _mm512_set1_ps(limit), _CMP_NLT_UQ), value);
+    *x = _mm512_max_ps(*x, _mm512_set1_ps(-110.0f));
+    return _mm512_roundscale_ps(_mm512_mul_ps(*x, _mm512_set1_ps(1.44269504f)), 0);
 }
 
-/* 2^n, where `shifted` is n + 1.5 * 2^23 and n is in -126 .. 127. */
-LANES_INLINE lanes lanes_power(lanes shifted)
+/* p * 2^n. */
+LANES_INLINE lanes lanes_scale(lanes p, lanes n, lanes x)
 {
-    __m512i exponent = _mm512_slli_epi32(_mm512_castps_si512(shifted), 23);
-
-    return _mm512_castsi512_ps(_mm512_add_epi32(exponent, _mm512_set1_epi32(0x3f800000)));
+    (void)x;
+    return _mm512_scalef_ps(p, n);
 }
 
 /* In halves: lane i with i + 8, then + 4, + 2, + 1. */
@@ -99,6 +99,16 @@ LANES_INLINE void lanes_store_bf16(uint16_t *out, lanes value)
 
     rounded = _mm512_mask_or_epi32(rounded, is_nan, upper, _mm512_set1_epi32(0x40));
     _mm256_storeu_si256((__m256i *)(void *)out, _mm512_cvtepi32_epi16(rounded));
+}
+
+/* The same for numbers of which none is a NaN, and of which the smallest may become 0. */
+LANES_INLINE void lanes_store_weights(uint16_t *out, lanes value)
+{
+#if defined(__AVX512BF16__)
+    _mm256_storeu_si256((__m256i *)(void *)out, (__m256i)_mm512_cvtneps_pbh(value));
+#else
+    lanes_store_bf16(out, value);
+#endif
 }
 
 /* acc + the products of sixteen bf16 pairs [16][2] with one pair. */

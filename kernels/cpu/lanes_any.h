@@ -78,18 +78,23 @@ LANES_INLINE lanes lanes_min(lanes a, lanes b)
     return a;
 }
 
-/* value where x >= limit, else 0. */
-LANES_INLINE lanes lanes_zero_below(lanes value, lanes x, float limit)
+/* The integer n nearest to x / ln 2; x is held within -87 .. 88, where 2^n is an ordinary float. */
+LANES_INLINE lanes lanes_exponent(lanes *x)
 {
-    EACH_LANE(value, x.lane[i] < limit ? 0 : value.lane[i]);
-    return value;
+    const float magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
+    lanes n;
+
+    *x = lanes_min(lanes_max(*x, lanes_all(-87.0f)), lanes_all(88.0f));
+    EACH_LANE(n, x->lane[i] * 1.44269504f + magic);
+    EACH_LANE(n, n.lane[i] - magic);
+    return n;
 }
 
-/* 2^n, where `shifted` is n + 1.5 * 2^23 and n is in -126 .. 127. */
-LANES_INLINE lanes lanes_power(lanes shifted)
+/* p * 2^n; 0 where x is -87. */
+LANES_INLINE lanes lanes_scale(lanes p, lanes n, lanes x)
 {
-    EACH_LANE(shifted, float_of_bits((bits_of_float(shifted.lane[i]) << 23) + 0x3f800000));
-    return shifted;
+    EACH_LANE(p, x.lane[i] > -87.0f ? p.lane[i] * float_of_bits((uint32_t)((int32_t)n.lane[i] + 127) << 23) : 0);
+    return p;
 }
 
 /* In halves: lane i with i + 8, then + 4, + 2, + 1. */
@@ -126,6 +131,11 @@ LANES_INLINE void lanes_store_bf16(uint16_t *out, lanes value)
     for (int i = 0; i < LANES; i++) {
         out[i] = bf16_narrow(value.lane[i]);
     }
+}
+
+LANES_INLINE void lanes_store_weights(uint16_t *out, lanes value)
+{
+    lanes_store_bf16(out, value);
 }
 
 /* acc + the products of sixteen bf16 pairs [16][2] with one pair, widened beforehand. */

@@ -4,6 +4,7 @@
 struct swiglu_job {
     const struct linear_swiglu_args *args;
     void *workspace;
+    struct product_cut cut;
 };
 
 static const float *bias_at(const float *bias, uint32_t first)
@@ -15,15 +16,15 @@ static void swiglu_tile(void *ctx, uint32_t tile_index, uint32_t worker_index)
 {
     const struct swiglu_job *job = ctx;
     const struct linear_swiglu_args *args = job->args;
+    const struct packed_matrix *matrices[] = {args->gate, args->up};
     enum kernel_type type = args->gate->type;
-    struct product_tile tile = product_tile_at(args->rows, args->gate->out, tile_index, job->workspace, worker_index);
+    struct product_tile tile = product_tile_at(&job->cut, tile_index, job->workspace, worker_index);
 
-    product_run(&tile, 0, args->in, args->in_stride, args->gate);
-    product_run(&tile, 1, args->in, args->in_stride, args->up);
+    product_run(&tile, args->in, args->in_stride, matrices, 2);
     for (size_t r = 0; r < tile.row_count; r++) {
         size_t first = (tile.row_first + r) * args->out_stride + tile.out_first;
-        cpu_kernels->finish_swiglu(cpu_at_out(args->out, type, first), type, tile.sums[0] + r * PRODUCT_OUTS,
-                                   tile.sums[1] + r * PRODUCT_OUTS, bias_at(args->gate_bias, tile.out_first),
+        cpu_kernels->finish_swiglu(cpu_at_out(args->out, type, first), type, tile.sums[0] + r * tile.sum_stride,
+                                   tile.sums[1] + r * tile.sum_stride, bias_at(args->gate_bias, tile.out_first),
                                    bias_at(args->up_bias, tile.out_first), tile.out_count);
     }
 }
@@ -31,9 +32,10 @@ static void swiglu_tile(void *ctx, uint32_t tile_index, uint32_t worker_index)
 void cpu_linear_swiglu(const void *arguments, struct team *team, void *workspace)
 {
     const struct linear_swiglu_args *args = arguments;
-    struct swiglu_job job = {args, workspace};
+    struct swiglu_job job = {args, workspace, {0}};
 
     if (args->rows > 0) {
-        team->run(team, swiglu_tile, &job, product_tiles(args->rows, args->gate->out));
+        job.cut = product_cut_for(args->rows, args->gate->out, 2, team->worker_count);
+        team->run(team, swiglu_tile, &job, job.cut.tile_count);
     }
 }
