@@ -9,8 +9,8 @@ typedef void ref_function(const void *args);
 typedef void cpu_function(const void *args, struct team *team, void *workspace);
 typedef size_t workspace_function(const void *args, uint32_t worker_count);
 
-#define OP(NAME, name, ...)     \
-    ref_function ref_##name;    \
+#define OP(NAME, name, ...)                                                                                            \
+    ref_function ref_##name;                                                                                           \
     cpu_function cpu_##name;
 #include "kernels/op_table.h"
 

@@ -136,7 +136,8 @@ static const char *check_kv_write(const void *arguments)
     const struct kv_write_args *args = arguments;
     uint64_t width = (uint64_t)args->store->kv_heads * args->store->head_dim;
 
-    return args->k_stride < width || args->v_stride < width ? "a stride shorter than its row" : check_store(args->store);
+    return args->k_stride < width || args->v_stride < width ? "a stride shorter than its row"
+                                                            : check_store(args->store);
 }
 
 static const char *check_attention(const void *arguments)
@@ -154,8 +155,9 @@ static const char *check_attention(const void *arguments)
     if (args->q_stride < (uint64_t)args->heads * store->head_dim) {
         return "a stride shorter than its row";
     }
-    return args->q_type != TYPE_F32 && args->q_type != store->type ? "a query that is neither f32 nor of the pages' type"
-                                                                   : NULL;
+    return args->q_type != TYPE_F32 && args->q_type != store->type
+               ? "a query that is neither f32 nor of the pages' type"
+               : NULL;
 }
 
 static const char *check_patchify(const void *arguments)

@@ -19,8 +19,8 @@ enum kernel_level {
 /* Takes the fastest level that this machine can run. Once, at start, before any launch and before there are threads. */
 void kernels_choose(void);
 
-/* Takes `level`, if this machine can run it; false, and nothing changes, if it cannot. For tests, and for running a whole
- * model on the oracle. Not while an op runs. */
+/* Takes `level`, if this machine can run it; false, and nothing changes, if it cannot. For tests, and for running a
+ * whole model on the oracle. Not while an op runs. */
 bool kernels_use(enum kernel_level level);
 
 enum kernel_level kernels_level(void);

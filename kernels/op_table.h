@@ -2,11 +2,11 @@
  *
  *     OP(NAME, name, args, workspace, max_f32, mean_f32, max_bf16, mean_bf16)
  *
- * NAME gives OP_NAME; name gives the functions check_name, ref_name and cpu_name and the files ref/name.c and cpu/name.c;
- * args is a struct of kernels.h, workspace the function that says how much of it the op needs (cpu.h).
- * An implementation may differ from ref by at most max (any element) and mean (all elements of one output together),
- * both in units of that output's root mean square, and besides by one rounding of the element to its type; the columns
- * are for an act type of f32 and bf16. The mean bound is the one that a bias cannot hide from. 0: equal bits.
+ * NAME gives OP_NAME; name gives the functions check_name, ref_name and cpu_name and the files ref/name.c and
+ * cpu/name.c; args is a struct of kernels.h, workspace the function that says how much of it the op needs (cpu.h). An
+ * implementation may differ from ref by at most max (any element) and mean (all elements of one output together), both
+ * in units of that output's root mean square, and besides by one rounding of the element to its type; the columns are
+ * for an act type of f32 and bf16. The mean bound is the one that a bias cannot hide from. 0: equal bits.
  */
 OP(EMBED, embed, embed_args, no_workspace, 0, 0, 0, 0)
 OP(RMSNORM, rmsnorm, rmsnorm_args, no_workspace, 4e-6, 1e-7, 4e-6, 1e-7)

@@ -1,8 +1,9 @@
 /* attention: online softmax over pages of keys, several rows of one sequence against each block of keys.
  *
- * A line is one row and one query head; a tile is some neighbouring rows and one key head, so its lines share K and V. The
- * tile falls into runs: rows of one sequence whose keys begin at the same place. For each block of ATTENTION_KEYS keys, counted
- * from the page where they begin, a run computes scores = Q K, the softmax step of each line, and out += weights V.
+ * A line is one row and one query head; a tile is some neighbouring rows and one key head, so its lines share K and V.
+ * The tile falls into runs: rows of one sequence whose keys begin at the same place. For each block of ATTENTION_KEYS
+ * keys, counted from the page where they begin, a run computes scores = Q K, the softmax step of each line, and out +=
+ * weights V.
  *
  * Always true: a line's state depends on its own q and keys only. Keys of a block that it does not see have weight 0,
  * whether they are computed for its neighbours or not.
@@ -34,7 +35,7 @@ struct attention_memory {
 struct attention_job {
     const struct attention_args *args;
     struct attention_memory *memory;
-    uint32_t group;                 /* query heads a key head */
+    uint32_t group; /* query heads a key head */
     uint32_t tile_rows, row_tiles;
 };
 
@@ -43,9 +44,9 @@ struct attention_run {
     struct attention_memory *memory;
     uint32_t group, kv_head;
     uint32_t row_first, row_count;
-    uint32_t key_first, key_end;    /* that any row sees */
-    uint32_t line_first;            /* lines before it have seen all their keys */
-    unsigned lanes;                 /* D in whole blocks of 16 */
+    uint32_t key_first, key_end; /* that any row sees */
+    uint32_t line_first;         /* lines before it have seen all their keys */
+    unsigned lanes;              /* D in whole blocks of 16 */
 };
 
 size_t attention_workspace(const void *args, uint32_t worker_count)
@@ -94,7 +95,7 @@ static void begin_lines(struct attention_run *run)
 
 /* A block of keys of a run: up to ATTENTION_PAGES pages, of which the first and the last may be seen in part. */
 struct key_block {
-    uint32_t key_first, key_end;    /* seen by any row, inside the block */
+    uint32_t key_first, key_end; /* seen by any row, inside the block */
     uint32_t page_first, page_count;
     const unsigned char *pages[ATTENTION_PAGES];
 };
@@ -251,7 +252,8 @@ static void attend_run(struct attention_run *run)
     uint32_t line_count = run->row_count * run->group;
 
     begin_lines(run);
-    for (uint32_t page = run->key_first / KV_PAGE_TOKENS; page * KV_PAGE_TOKENS < run->key_end; page += ATTENTION_PAGES) {
+    for (uint32_t page = run->key_first / KV_PAGE_TOKENS; page * KV_PAGE_TOKENS < run->key_end;
+         page += ATTENTION_PAGES) {
         struct key_block keys = key_block_at(run, page);
         while (place_of(run, run->line_first)->key_end <= page * KV_PAGE_TOKENS) {
             run->line_first += run->group;

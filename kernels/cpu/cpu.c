@@ -1,6 +1,7 @@
 /* cpu: which inner kernels this machine can run, and the cutting of row-wise ops.
  *
- * Always true after start: cpu_kernels points at a level that the machine can run, and does not change while an op runs.
+ * Always true after start: cpu_kernels points at a level that the machine can run, and does not change while an op
+ * runs.
  */
 #include "kernels/cpu/cpu.h"
 
@@ -45,7 +46,7 @@ const struct cpu_kernels *cpu_kernels_for(enum kernel_level level)
                    : NULL;
     case LEVEL_AVX512BF16:
         return cpu_kernels_for(LEVEL_AVX512) != NULL && __builtin_cpu_supports("avx512bf16") ? &cpu_kernels_avx512bf16
-                                                                                            : NULL;
+                                                                                             : NULL;
     case LEVEL_AMX:
         return cpu_kernels_for(LEVEL_AVX512BF16) != NULL && may_use_tiles() ? &cpu_kernels_amx : NULL;
     case LEVEL_COUNT:

@@ -1,7 +1,7 @@
 /* cpu: the inner kernels that each level brings, and how the ops cut their work into tiles.
  *
- * An op's file (cpu/<op>.c) is plain C: it walks tiles, rows and blocks, and calls the inner kernels of the level in use.
- * The inner kernels are written once (kernel_body.h) and compiled for each level (kernels_<level>.c).
+ * An op's file (cpu/<op>.c) is plain C: it walks tiles, rows and blocks, and calls the inner kernels of the level in
+ * use. The inner kernels are written once (kernel_body.h) and compiled for each level (kernels_<level>.c).
  */
 #ifndef KERNELS_CPU_CPU_H
 #define KERNELS_CPU_CPU_H
@@ -9,8 +9,8 @@
 #include "kernels/implementations.h"
 
 enum {
-    PANEL_BLOCKS = 4,                                  /* blocks of 16 outputs a panel: 64 outputs */
-    ATTENTION_PAGES = 8,                               /* KV pages a softmax block; a page is a block of a panel */
+    PANEL_BLOCKS = 4,    /* blocks of 16 outputs a panel: 64 outputs */
+    ATTENTION_PAGES = 8, /* KV pages a softmax block; a page is a block of a panel */
     ATTENTION_KEYS = ATTENTION_PAGES * KV_PAGE_TOKENS,
 };
 
@@ -20,24 +20,24 @@ enum {
  * s * step_bytes, [16 lanes][2] or [16 lanes]. The steps form one chain of sums; it is stored, or goes on from (or is
  * added to) what is there, as the level likes, but always in the same way. */
 struct panel {
-    float *sum;              /* [rows][sum_stride] */
+    float *sum; /* [rows][sum_stride] */
     size_t sum_stride;
     const unsigned char *in; /* [rows], in_stride_bytes apart; in dot format */
     size_t in_stride_bytes;
     const unsigned char *weight[PANEL_BLOCKS];
     size_t step_bytes;
-    size_t ahead_bytes;      /* from block b to block b + 2, also behind the last: worth fetching early; 0: not known */
+    size_t ahead_bytes; /* from block b to block b + 2, also behind the last: worth fetching early; 0: not known */
     uint32_t rows, blocks, steps; /* blocks <= PANEL_BLOCKS */
     bool is_added;
 };
 
 /* A line of the online softmax: one row and head. */
 struct softmax_line {
-    float *scores;   /* [ATTENTION_KEYS]; -infinity where not seen */
-    void *weights;   /* [ATTENTION_KEYS] out, in dot format */
-    float *max;      /* running maximum of the scaled scores */
-    float *total;    /* [16] running sums of the weights, by lane */
-    float *out;      /* [lanes_count * 16] running output; rescaled when the maximum rises */
+    float *scores;                   /* [ATTENTION_KEYS]; -infinity where not seen */
+    void *weights;                   /* [ATTENTION_KEYS] out, in dot format */
+    float *max;                      /* running maximum of the scaled scores */
+    float *total;                    /* [16] running sums of the weights, by lane */
+    float *out;                      /* [lanes_count * 16] running output; rescaled when the maximum rises */
     uint32_t key_blocks, out_blocks; /* blocks of 16 */
     float scale;
 };

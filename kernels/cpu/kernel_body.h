@@ -139,7 +139,8 @@ static void widen(float *out, const uint16_t *in, uint32_t width)
 {
     for (uint32_t i = 0; i < width; i += LANES) {
         uint32_t count = width - i;
-        put_lanes(out, TYPE_F32, i, count >= LANES ? lanes_load_bf16(in + i) : lanes_load_bf16_some(in + i, count), count);
+        put_lanes(out, TYPE_F32, i, count >= LANES ? lanes_load_bf16(in + i) : lanes_load_bf16_some(in + i, count),
+                  count);
     }
 }
 

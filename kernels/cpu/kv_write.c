@@ -17,7 +17,8 @@ static void write_f32(const struct kv_store *store, unsigned char *page, uint32_
     }
 }
 
-static void write_bf16(const struct kv_store *store, unsigned char *page, uint32_t token, const float *k, const float *v)
+static void write_bf16(const struct kv_store *store, unsigned char *page, uint32_t token, const float *k,
+                       const float *v)
 {
     uint32_t dim = store->head_dim;
     uint16_t narrow_k[HEAD_DIM_MAX], narrow_v[HEAD_DIM_MAX];

@@ -64,10 +64,10 @@ LANES_INLINE void lanes_store_bf16_some(uint16_t *out, lanes value, uint32_t cou
     memcpy(out, whole, count * sizeof *out);
 }
 
-/* e^x, to about one unit in the last place; 0 far below (so masked scores vanish). */
+/* e^x, to about one unit in the last place; 0 from -87 down (so masked scores vanish). */
 LANES_INLINE lanes lanes_exp(lanes x)
 {
-    lanes n = lanes_exponent(&x); /* x is now within what floats can hold */
+    lanes n = lanes_exponent(&x);                        /* x is now within what floats can hold */
     lanes r = lanes_fma(n, lanes_all(-0.693145752f), x); /* ln 2 in two parts: the first has trailing zeros */
     r = lanes_fma(n, lanes_all(-1.42860677e-6f), r);
 

@@ -63,7 +63,8 @@ LANES_INLINE lanes lanes_min(lanes a, lanes b)
 
 LANES_INLINE __m256 half_exponent(__m256 x)
 {
-    return _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(1.44269504f)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    return _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(1.44269504f)),
+                           _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
 /* The integer n nearest to x / ln 2; x is held within -87 .. 88, where 2^n is an ordinary float. */

@@ -7,10 +7,10 @@ typedef struct {
 } lanes;
 
 /* out.lane[i] = expression, for each lane i. */
-#define EACH_LANE(out, expression)      \
-    do {                                \
-        for (int i = 0; i < LANES; i++) \
-            (out).lane[i] = expression; \
+#define EACH_LANE(out, expression)                                                                                     \
+    do {                                                                                                               \
+        for (int i = 0; i < LANES; i++)                                                                                \
+            (out).lane[i] = expression;                                                                                \
     } while (0)
 
 LANES_INLINE lanes lanes_all(float value)

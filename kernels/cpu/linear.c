@@ -18,8 +18,8 @@ static void linear_tile(void *ctx, uint32_t tile_index, uint32_t worker_index)
     product_run(&tile, args->in, args->in_stride, &args->weight, 1);
     for (size_t r = 0; r < tile.row_count; r++) {
         size_t first = (tile.row_first + r) * args->out_stride + tile.out_first;
-        cpu_kernels->finish(cpu_at_out(args->out, args->out_type, first), job->finish, tile.sums[0] + r * tile.sum_stride,
-                            bias, tile.out_count);
+        cpu_kernels->finish(cpu_at_out(args->out, args->out_type, first), job->finish,
+                            tile.sums[0] + r * tile.sum_stride, bias, tile.out_count);
     }
 }
 

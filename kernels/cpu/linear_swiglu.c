@@ -1,4 +1,5 @@
-/* linear_swiglu: two products of the same inputs; gate and up meet in the worker's memory and never reach the main one. */
+/* linear_swiglu: two products of the same inputs; gate and up meet in the worker's memory and never reach the main one.
+ */
 #include "kernels/cpu/product.h"
 
 struct swiglu_job {

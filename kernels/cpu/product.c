@@ -1,7 +1,7 @@
 /* product: a tile of a linear layer: its inputs in chains of PRODUCT_IN, panel after panel.
  *
- * Always true: an output is bias-free here, and is made of one chain for each PRODUCT_IN inputs, in ascending order; neither
- * the tile's rows nor its place enter into it.
+ * Always true: an output is bias-free here, and is made of one chain for each PRODUCT_IN inputs, in ascending order;
+ * neither the tile's rows nor its place enter into it.
  */
 #include "kernels/cpu/product.h"
 
@@ -71,8 +71,8 @@ struct piece {
     size_t dot_stride_bytes;
 };
 
-static void bring_inputs(const struct product_tile *tile, const struct piece *piece, enum kernel_type type, const void *in,
-                         uint32_t in_stride)
+static void bring_inputs(const struct product_tile *tile, const struct piece *piece, enum kernel_type type,
+                         const void *in, uint32_t in_stride)
 {
     enum { LINE_BYTES = 64 };
     size_t first = (size_t)(tile->row_first + piece->row) * in_stride + piece->in_first;

@@ -5,12 +5,12 @@
 #include "kernels/cpu/cpu.h"
 
 enum {
-    PRODUCT_ROWS = 256,                     /* rows a tile, at most */
-    PRODUCT_OUTS = 256,                     /* outputs a tile, at most; all its matrices together */
+    PRODUCT_ROWS = 256,                      /* rows a tile, at most */
+    PRODUCT_OUTS = 256,                      /* outputs a tile, at most; all its matrices together */
     PRODUCT_PANEL = PANEL_BLOCKS * PACK_OUT, /* outputs a panel, and the least of a tile */
-    PRODUCT_IN = 256,                       /* inputs a chain of sums: part of the law, never chosen by shape */
+    PRODUCT_IN = 256,                        /* inputs a chain of sums: part of the law, never chosen by shape */
     PRODUCT_SUM_BYTES = PRODUCT_ROWS * PRODUCT_OUTS * 4,
-    PRODUCT_DOT_PAD_BYTES = 64,             /* behind each row, or all rows would fall into the same cache sets */
+    PRODUCT_DOT_PAD_BYTES = 64, /* behind each row, or all rows would fall into the same cache sets */
     PRODUCT_DOT_BYTES = PRODUCT_ROWS * (PRODUCT_IN * 2 + PRODUCT_DOT_PAD_BYTES),
     PRODUCT_WORKER_BYTES = PRODUCT_SUM_BYTES + PRODUCT_DOT_BYTES,
 };
@@ -26,9 +26,9 @@ struct product_cut {
 struct product_tile {
     uint32_t row_first, row_count;
     uint32_t out_first, out_count;
-    float *sums[2];                /* [row_count][tile_outs] each: one of each matrix */
-    uint32_t sum_stride;           /* tile_outs */
-    unsigned char *dot;            /* PRODUCT_DOT_BYTES */
+    float *sums[2];      /* [row_count][tile_outs] each: one of each matrix */
+    uint32_t sum_stride; /* tile_outs */
+    unsigned char *dot;  /* PRODUCT_DOT_BYTES */
 };
 
 /* Large tiles for speed, yet enough of them for every worker. `matrices` (1 or 2) share the inputs and a tile. */

@@ -1,6 +1,7 @@
 /* attention, the oracle: two passes over the keys of each row and head, in double; no softmax state, no blocks.
  *
- * The scores are computed twice (for the maximum and the sum, then for the output) so that no memory for them is needed.
+ * The scores are computed twice (for the maximum and the sum, then for the output) so that no memory for them is
+ * needed.
  */
 #include "kernels/implementations.h"
 #include "kernels/ref/operand.h"
@@ -17,7 +18,8 @@ static double score(const struct attention_args *args, size_t row, uint32_t head
 
     for (uint32_t i = 0; i < store->head_dim; i++) {
         double q = operand_get(args->q, args->q_type, row * args->q_stride + (size_t)head * store->head_dim + i);
-        sum += operand_round(q, store->type) * operand_get(slot.page, store->type, slot_k(store, kv_head, slot.token, i));
+        sum +=
+            operand_round(q, store->type) * operand_get(slot.page, store->type, slot_k(store, kv_head, slot.token, i));
     }
     return sum * args->scale;
 }

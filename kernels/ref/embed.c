@@ -10,9 +10,9 @@ void ref_embed(const void *arguments)
     for (uint32_t r = 0; r < args->rows; r++) {
         const void *feature = args->features != NULL ? args->features[r] : NULL;
         for (uint32_t i = 0; i < width; i++) {
-            args->out[(size_t)r * width + i] =
-                feature != NULL ? (float)operand_get(feature, args->table->type, i)
-                                : packed_matrix_get(args->table, (uint32_t)args->ids[r], i);
+            args->out[(size_t)r * width + i] = feature != NULL
+                                                   ? (float)operand_get(feature, args->table->type, i)
+                                                   : packed_matrix_get(args->table, (uint32_t)args->ids[r], i);
         }
     }
 }

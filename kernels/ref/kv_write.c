@@ -15,7 +15,8 @@ void ref_kv_write(const void *arguments)
         for (uint32_t h = 0; h < store->kv_heads; h++) {
             for (uint32_t i = 0; i < store->head_dim; i++) {
                 size_t column = (size_t)h * store->head_dim + i;
-                operand_put(slot.page, store->type, slot_k(store, h, slot.token, i), args->k[r * args->k_stride + column]);
+                operand_put(slot.page, store->type, slot_k(store, h, slot.token, i),
+                            args->k[r * args->k_stride + column]);
                 operand_put(slot.page + k_bytes, store->type, slot_v(store, h, slot.token, i),
                             args->v[r * args->v_stride + column]);
             }

@@ -10,7 +10,8 @@ static double pixel(const struct patchify_args *args, size_t row, uint32_t colum
     if (args->order != NULL) {
         group = args->order[group];
     }
-    size_t patch_y = group / groups_wide * merge + inside / merge, patch_x = group % groups_wide * merge + inside % merge;
+    size_t patch_y = group / groups_wide * merge + inside / merge,
+           patch_x = group % groups_wide * merge + inside % merge;
     uint32_t px = column % patch, py = column / patch % patch, channel = column / (patch * patch * args->frames);
     size_t y = patch_y * patch + py, x = patch_x * patch + px;
 

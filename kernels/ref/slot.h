@@ -1,4 +1,5 @@
-/* slot: where a token's key and value lie, element by element: the layout of struct kv_store, written once for the oracle. */
+/* slot: where a token's key and value lie, element by element: the layout of struct kv_store, written once for the
+ * oracle. */
 #ifndef KERNELS_REF_SLOT_H
 #define KERNELS_REF_SLOT_H
 

@@ -1,8 +1,8 @@
 /* kerncheck: every op of the table, at every level that this machine can run, against the oracle.
  *
- * A trial is one op with one set of shapes and operands, made from a seed. Checking it means, for each level: the outputs
- * (filled with NaN before) are within the table's tolerances of the oracle's; inputs and the guard bands around every
- * operand are unchanged; the same run again, other teams, and the rows cut into pieces give the same bits.
+ * A trial is one op with one set of shapes and operands, made from a seed. Checking it means, for each level: the
+ * outputs (filled with NaN before) are within the table's tolerances of the oracle's; inputs and the guard bands around
+ * every operand are unchanged; the same run again, other teams, and the rows cut into pieces give the same bits.
  */
 #ifndef TESTS_KERNELS_KERNCHECK_H
 #define TESTS_KERNELS_KERNCHECK_H
@@ -20,10 +20,10 @@ struct operand {
     const char *name;
     enum operand_role role;
     enum operand_kind kind;
-    unsigned char *data;     /* with a guard band before and behind */
-    unsigned char *before;   /* what it held before the run */
-    unsigned char *oracle;   /* what ref made of it */
-    unsigned char *result;   /* what the level under test made of it at first */
+    unsigned char *data;   /* with a guard band before and behind */
+    unsigned char *before; /* what it held before the run */
+    unsigned char *oracle; /* what ref made of it */
+    unsigned char *result; /* what the level under test made of it at first */
     size_t bytes;
 };
 
@@ -46,17 +46,17 @@ struct trial {
     enum op op;
     union op_args args;
     uint32_t rows;
-    enum kernel_type act;            /* which of the table's tolerances holds */
-    uint64_t random;                 /* state of the generator */
-    bool is_corner;                  /* extreme values instead of ordinary ones */
+    enum kernel_type act; /* which of the table's tolerances holds */
+    uint64_t random;      /* state of the generator */
+    bool is_corner;       /* extreme values instead of ordinary ones */
     struct operand operands[TRIAL_OPERANDS];
     uint32_t operand_count;
     struct packed_matrix matrices[2];
     struct kv_store store;
     struct kv_sequence sequences[4];
     const void *pointers[TRIAL_POINTERS];
-    char shape[160];                 /* for the failure line */
-    double flops, bytes;             /* of one launch, for --bench */
+    char shape[160];     /* for the failure line */
+    double flops, bytes; /* of one launch, for --bench */
 };
 
 /* Sizes of a trial: what the generator may use up; each op reads them in its own way. */
@@ -69,7 +69,8 @@ struct trial_size {
 
 void trial_begin(struct trial *trial, enum op op, uint64_t seed); /* forgets all operands of the trial before */
 uint32_t trial_random(struct trial *trial, uint32_t below);
-void *trial_operand(struct trial *trial, const char *name, enum operand_role role, enum operand_kind kind, size_t count);
+void *trial_operand(struct trial *trial, const char *name, enum operand_role role, enum operand_kind kind,
+                    size_t count);
 void trial_fill(struct trial *trial, void *data, enum operand_kind kind, size_t count, float scale);
 static inline enum operand_kind kind_of(enum kernel_type type)
 {

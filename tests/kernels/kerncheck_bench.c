@@ -51,29 +51,29 @@ __attribute__((target("avx2,fma"))) static double spin_avx2(void)
 }
 
 /* Sixteen independent sums of `product` in registers; the lanes of one count `flops`. */
-#define SPIN_512(function, instructions, flops, product)                    \
-    __attribute__((target(instructions))) static double function(void)      \
-    {                                                                       \
-        __m512 s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, sa, sb;               \
-        const __m512 one = _mm512_set1_ps(1);                               \
-        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = s8 = s9 = sa = sb = one;     \
-        for (int i = 0; i < PEAK_STEPS; i++) {                              \
-            s0 = product(s0), s1 = product(s1), s2 = product(s2);           \
-            s3 = product(s3), s4 = product(s4), s5 = product(s5);           \
-            s6 = product(s6), s7 = product(s7), s8 = product(s8);           \
-            s9 = product(s9), sa = product(sa), sb = product(sb);           \
-            __asm__ volatile("" : "+v"(s0), "+v"(s1), "+v"(s2), "+v"(s3));   \
-            __asm__ volatile("" : "+v"(s4), "+v"(s5), "+v"(s6), "+v"(s7));   \
-            __asm__ volatile("" : "+v"(s8), "+v"(s9), "+v"(sa), "+v"(sb));   \
-        }                                                                   \
-        s0 = _mm512_add_ps(_mm512_add_ps(s0, s1), _mm512_add_ps(s2, s3));   \
-        s4 = _mm512_add_ps(_mm512_add_ps(s4, s5), _mm512_add_ps(s6, s7));   \
-        s8 = _mm512_add_ps(_mm512_add_ps(s8, s9), _mm512_add_ps(sa, sb));   \
-        s0 = _mm512_add_ps(_mm512_add_ps(s0, s4), s8);                      \
-        return _mm512_reduce_add_ps(s0) > 0 ? 12.0 * (flops) * PEAK_STEPS : 0; \
+#define SPIN_512(function, instructions, flops, product)                                                               \
+    __attribute__((target(instructions))) static double function(void)                                                 \
+    {                                                                                                                  \
+        __m512 s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, sa, sb;                                                         \
+        const __m512 one = _mm512_set1_ps(1);                                                                          \
+        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = s8 = s9 = sa = sb = one;                                               \
+        for (int i = 0; i < PEAK_STEPS; i++) {                                                                         \
+            s0 = product(s0), s1 = product(s1), s2 = product(s2);                                                      \
+            s3 = product(s3), s4 = product(s4), s5 = product(s5);                                                      \
+            s6 = product(s6), s7 = product(s7), s8 = product(s8);                                                      \
+            s9 = product(s9), sa = product(sa), sb = product(sb);                                                      \
+            __asm__ volatile("" : "+v"(s0), "+v"(s1), "+v"(s2), "+v"(s3));                                             \
+            __asm__ volatile("" : "+v"(s4), "+v"(s5), "+v"(s6), "+v"(s7));                                             \
+            __asm__ volatile("" : "+v"(s8), "+v"(s9), "+v"(sa), "+v"(sb));                                             \
+        }                                                                                                              \
+        s0 = _mm512_add_ps(_mm512_add_ps(s0, s1), _mm512_add_ps(s2, s3));                                              \
+        s4 = _mm512_add_ps(_mm512_add_ps(s4, s5), _mm512_add_ps(s6, s7));                                              \
+        s8 = _mm512_add_ps(_mm512_add_ps(s8, s9), _mm512_add_ps(sa, sb));                                              \
+        s0 = _mm512_add_ps(_mm512_add_ps(s0, s4), s8);                                                                 \
+        return _mm512_reduce_add_ps(s0) > 0 ? 12.0 * (flops)*PEAK_STEPS : 0;                                           \
     }
 
-#define FMA_512(sum) _mm512_fmadd_ps(one, one, sum)
+#define FMA_512(sum)  _mm512_fmadd_ps(one, one, sum)
 #define PAIR_512(sum) _mm512_dpbf16_ps(sum, (__m512bh)one, (__m512bh)one)
 SPIN_512(spin_avx512, "avx512f", 32, FMA_512)
 SPIN_512(spin_avx512bf16, "avx512f,avx512bf16", 64, PAIR_512)
@@ -215,7 +215,8 @@ static void run_bench(const struct bench *bench, struct team *team, double peak)
 }
 
 /* One shape of linear: `copies` weights one after the other, so that none stays in the cache. */
-static void bench_linear(struct team *team, uint32_t rows, uint32_t in, uint32_t out, enum kernel_type type, double peak)
+static void bench_linear(struct team *team, uint32_t rows, uint32_t in, uint32_t out, enum kernel_type type,
+                         double peak)
 {
     static struct trial trial;
     char what[64];
@@ -226,7 +227,8 @@ static void bench_linear(struct team *team, uint32_t rows, uint32_t in, uint32_t
     size_t element_bytes = kernel_type_bytes(type);
     enum operand_kind kind = kind_of(type);
     *weight = (struct packed_matrix){.out = out, .in = in, .type = type};
-    weight->data = trial_operand(&trial, "weight", OPERAND_IN, kind, packed_matrix_bytes(out, in, type) / element_bytes);
+    weight->data =
+        trial_operand(&trial, "weight", OPERAND_IN, kind, packed_matrix_bytes(out, in, type) / element_bytes);
     snprintf(what, sizeof what, "rows %u, %u -> %u", rows, in, out);
     struct bench bench = {
         .op = OP_LINEAR,

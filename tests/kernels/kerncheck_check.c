@@ -17,7 +17,7 @@ struct tolerance {
 };
 
 static const struct tolerance tolerances[OP_COUNT][2] = {
-#define OP(NAME, name, args, workspace, max_f32, mean_f32, max_bf16, mean_bf16) \
+#define OP(NAME, name, args, workspace, max_f32, mean_f32, max_bf16, mean_bf16)                                        \
     {{max_f32, mean_f32}, {max_bf16, mean_bf16}},
 #include "kernels/op_table.h"
 };

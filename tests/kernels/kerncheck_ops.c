@@ -129,7 +129,8 @@ static void take_linear(union op_args *args, uint32_t first)
 {
     struct linear_args *linear = &args->linear;
 
-    linear->out = (unsigned char *)linear->out + (size_t)first * linear->out_stride * kernel_type_bytes(linear->out_type);
+    linear->out =
+        (unsigned char *)linear->out + (size_t)first * linear->out_stride * kernel_type_bytes(linear->out_type);
     linear->in = offset(linear->in, linear->weight->type, (size_t)first * linear->in_stride);
 }
 
@@ -297,16 +298,17 @@ static void take_rotary(union op_args *args, uint32_t first)
 enum { SEQUENCES = 3 };
 
 /* Pages for SEQUENCES sequences of `pages` pages each, with foreign bytes between; numbers shuffled. */
-static void make_store(struct trial *trial, uint32_t pages, uint32_t kv_heads, uint32_t head_dim, enum operand_role role)
+static void make_store(struct trial *trial, uint32_t pages, uint32_t kv_heads, uint32_t head_dim,
+                       enum operand_role role)
 {
     struct kv_store *store = &trial->store;
     uint32_t page_count = SEQUENCES * pages, *numbers;
     size_t layer_bytes = kv_store_layer_bytes(kv_heads, head_dim, trial->act), stride = layer_bytes + 128;
 
-    *store = (struct kv_store){
-        .page_stride_bytes = stride, .kv_heads = kv_heads, .head_dim = head_dim, .type = trial->act};
-    store->data = trial_operand(trial, "pages", role, kind_of(trial->act),
-                                page_count * stride / kernel_type_bytes(trial->act));
+    *store =
+        (struct kv_store){.page_stride_bytes = stride, .kv_heads = kv_heads, .head_dim = head_dim, .type = trial->act};
+    store->data =
+        trial_operand(trial, "pages", role, kind_of(trial->act), page_count * stride / kernel_type_bytes(trial->act));
     memset(store->data, 0xff, page_count * stride); /* NaN where nothing is written */
     numbers = trial_operand(trial, "numbers", OPERAND_IN, OPERAND_BYTES, page_count * sizeof *numbers);
     for (uint32_t i = 0; i < page_count; i++) {
@@ -392,7 +394,8 @@ static void make_attention(struct trial *trial, const struct trial_size *size)
 {
     static const uint32_t dims[] = {128, 80, 72, 64, 2, 18, 256}, key_counts[] = {1, 15, 16, 17, 63, 64, 65, 150, 300};
     uint32_t dim = dims[size->other % 7], kv_heads = 1 + size->width % 3, group = 1 + size->other / 7 % 8;
-    uint32_t heads = kv_heads * group, keys = key_counts[size->other / 11 % 9], stride = heads * dim + size->other % 2 * 8;
+    uint32_t heads = kv_heads * group, keys = key_counts[size->other / 11 % 9],
+             stride = heads * dim + size->other % 2 * 8;
     struct kv_row *places = trial_operand(trial, "places", OPERAND_IN, OPERAND_BYTES, trial->rows * sizeof *places);
     enum kernel_type q_type = size->other / 3 % 2 == 0 ? TYPE_F32 : trial->act;
 
@@ -530,9 +533,9 @@ void trial_take_rows(const struct trial *trial, union op_args *args, uint32_t fi
     *args = trial->args;
     takers[trial->op](args, first);
     switch (trial->op) {
-#define OP(NAME, name, ...)        \
-    case OP_##NAME:                \
-        args->name.rows = count;   \
+#define OP(NAME, name, ...)                                                                                            \
+    case OP_##NAME:                                                                                                    \
+        args->name.rows = count;                                                                                       \
         break;
 #include "kernels/op_table.h"
     case OP_COUNT:

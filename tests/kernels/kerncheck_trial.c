@@ -1,4 +1,5 @@
-/* kerncheck_trial: a trial's operands: random values between guard bands, in memory that is used again for each trial. */
+/* kerncheck_trial: a trial's operands: random values between guard bands, in memory that is used again for each trial.
+ */
 #include "tests/kernels/kerncheck.h"
 
 #include "kernels/bf16.h"

@@ -8,10 +8,10 @@
 
 enum { TRIALS = 48 };
 
-#define OP(NAME, name, ...)                                       \
-    static void name##_agrees_with_the_oracle_in_any_company(void) \
-    {                                                             \
-        CU_ASSERT_EQUAL(kerncheck_op(OP_##NAME, 1, TRIALS), 0);   \
+#define OP(NAME, name, ...)                                                                                            \
+    static void name##_agrees_with_the_oracle_in_any_company(void)                                                     \
+    {                                                                                                                  \
+        CU_ASSERT_EQUAL(kerncheck_op(OP_##NAME, 1, TRIALS), 0);                                                        \
     }
 #include "kernels/op_table.h"
 
