@@ -141,10 +141,11 @@ noheap: $(PROGRAM) build/tools/interposer.so ## a real server, 300 requests: no 
 	@python3 tools/noheap.py
 
 # Programs of tools/: build/ashlar-NAME from NAME.c and the NAME_*.c beside it.
+TOOLS := build/ashlar-bench build/ashlar-parity
 .SECONDEXPANSION:
-build/ashlar-%: $$(wildcard tools/$$*.c tools/$$*_*.[ch]) $(LIBRARY)
+$(TOOLS): build/ashlar-%: $$(wildcard tools/$$*.c tools/$$*_*.[ch]) $(LIBRARY)
 	$(CC) $(CFLAGS) -MMD -MP -MF build/ashlar-$*.d $(LDFLAGS) -o $@ $(filter tools/%.c,$^) $(LIBRARY) $(LDLIBS)
--include $(wildcard build/ashlar-*.d)
+-include $(TOOLS:=.d)
 
 .PHONY: parity
 parity: build/ashlar-parity ## compare the model with the reference: fixtures in both types, the demo's evaluation set
