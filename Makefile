@@ -81,7 +81,7 @@ PYTHON       := build/venv/bin/python
 
 $(PYTHON):
 	@python3 -m venv build/venv
-	@build/venv/bin/pip install --quiet openai
+	@build/venv/bin/pip install --quiet openai prometheus_client
 
 .PHONY: test-server
 test-server: $(PROGRAM) $(PYTHON) ## run the whole-server tests alone
