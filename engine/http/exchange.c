@@ -199,6 +199,26 @@ void exchange_cut(struct exchange_book *book, struct exchange *exchange)
     }
 }
 
+/* Feeds the histograms: the first token by its own time, the others by when they are seen here. */
+static void observe_tokens(struct exchange_book *book, struct exchange *exchange, uint32_t tokens)
+{
+    const struct request *r = &exchange->request;
+    uint64_t now_us = clock_now_us();
+
+    if (exchange->seen_tokens == 0) {
+        uint64_t first_us = atomic_load_explicit(&r->first_token_us, memory_order_relaxed);
+        exchange->seen_us = first_us >= r->arrived_us && first_us <= now_us ? first_us : now_us;
+        exchange->seen_tokens = 1;
+        metrics_observe_first_token(book->metrics, exchange->seen_us - r->arrived_us);
+    }
+    if (tokens > exchange->seen_tokens) {
+        uint32_t count = tokens - exchange->seen_tokens;
+        metrics_observe_tokens(book->metrics, now_us - exchange->seen_us, count);
+        exchange->seen_us = now_us;
+        exchange->seen_tokens = tokens;
+    }
+}
+
 bool exchange_observe(struct exchange_book *book, struct exchange *exchange)
 {
     struct request *r = &exchange->request;
@@ -210,15 +230,7 @@ bool exchange_observe(struct exchange_book *book, struct exchange *exchange)
     }
     uint32_t tokens = atomic_load_explicit(&r->answer_tokens, memory_order_acquire);
     if (tokens > exchange->seen_tokens) {
-        uint64_t now_us = clock_now_us();
-        if (exchange->seen_tokens == 0) {
-            uint64_t first_us = atomic_load_explicit(&r->first_token_us, memory_order_relaxed);
-            metrics_observe_first_token(book->metrics, (first_us > r->arrived_us ? first_us : now_us) - r->arrived_us);
-        } else {
-            metrics_observe_tokens(book->metrics, now_us - exchange->seen_us, tokens - exchange->seen_tokens);
-        }
-        exchange->seen_tokens = tokens;
-        exchange->seen_us = now_us;
+        observe_tokens(book, exchange, tokens);
     }
     if (is_over && exchange->conn == NULL) {
         close_exchange(book, exchange);
