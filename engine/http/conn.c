@@ -172,6 +172,7 @@ void conn_refuse(struct http_server *server, struct conn *conn, enum err err, co
     bool is_not_allowed = err == ERR_METHOD_NOT_ALLOWED && conn->route != ROUTE_COUNT;
 
     leave_exchange(server, conn, false);
+    conn->has_unread = gives_up;
     conn->is_closing = conn->is_closing || gives_up || !http_server_is_open(server);
     struct reply_head head = {
         .status = err_row(err)->status,

@@ -54,6 +54,7 @@ struct conn {
     uint32_t piece_index;
     struct chat_answer answer;
     bool is_closing;  /* after this answer */
+    bool has_unread;            /* the client may still send what nobody will read */
     bool is_too_many; /* beyond --max-connections: told so and closed */
 
     uint32_t in_begin, in_end; /* in[in_begin .. in_end) arrived and is not taken */

@@ -27,6 +27,7 @@
 
 enum {
     EVENTS_MAX = 256,
+    NOTICES_A_TURN = 512,
     DESCRIPTORS_SPARE = 64, /* beside the connections: files, pipes, the log */
 };
 
@@ -262,7 +263,12 @@ static void take_notices(struct http_server *server)
     uint32_t index;
 
     engine_notice_clear(server->engine);
-    while (engine_notice_take(server->engine, &index)) {
+    server->has_notices = true;
+    for (int i = 0; i < NOTICES_A_TURN && server->has_notices; i++) {
+        server->has_notices = engine_notice_take(server->engine, &index);
+        if (!server->has_notices) {
+            break;
+        }
         struct exchange *exchange = exchange_at(index);
         if (exchange != NULL && exchange_observe(&server->book, exchange) && exchange->conn != NULL) {
             conn_advance(server, exchange->conn);
@@ -370,7 +376,7 @@ static void take_signals(struct http_server *server)
 static bool is_anything_owed(const struct http_server *server)
 {
     for (const struct conn *c = server->first; c != NULL; c = c->next) {
-        if (c->state == CONN_ANSWER) {
+        if (c->state == CONN_ANSWER || (c->state == CONN_LINGER && c->has_unread)) {
             return true;
         }
     }
@@ -408,7 +414,7 @@ static void take_event(struct http_server *server, const struct epoll_event *eve
 static int sleep_ms(const struct http_server *server)
 {
     uint64_t now_us = clock_now_us();
-    uint64_t until_us = server->next_deadline_us;
+    uint64_t until_us = server->has_notices ? now_us : server->next_deadline_us;
 
     if (server->is_health_running) {
         until_us = until_us < now_us + HEALTH_POLL_MS * 1000 ? until_us : now_us + HEALTH_POLL_MS * 1000;
@@ -461,6 +467,9 @@ bool http_server_run(struct http_server *server)
             take_event(server, &events[i]);
         }
         assert(count >= 0 || errno == EINTR);
+        if (server->has_notices) { /* others had their turn in between */
+            take_notices(server);
+        }
         serve_body_waiters(server);
         answer_health(server);
         check_deadlines(server);

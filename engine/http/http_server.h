@@ -41,6 +41,7 @@ struct http_server {
     uint64_t next_deadline_us; /* no connection's deadline is earlier */
     uint64_t accept_again_us;  /* not 0: accepting rests (no descriptor, or one too many) */
     bool is_listening_watched;
+    bool has_notices;               /* more of them wait than one turn takes */
     bool is_health_running;
     uint32_t health_waiters;
     bool is_draining, is_cut;
