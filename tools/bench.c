@@ -1,6 +1,6 @@
 /* bench: makes the load of SGLang's bench_serving with its flags and result block, and judges the server's memory.
  *
- * The verdict: resident memory and what every pool holds are the same after request 10 and after the last one.
+ * The verdict: resident memory and what every pool holds are the same after the first requests (10) and after the last.
  */
 #include "tools/bench_client.h"
 #include "tools/bench_load.h"
@@ -12,14 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SETTLED_REQUESTS = 10, WARMUP_OUTPUT_TOKENS_MAX = 32 };
+enum { WARMUP_OUTPUT_TOKENS_MAX = 32 };
 
 /* ---- options ---- */
 
 struct bench_options {
     const char *backend, *base_url, *host, *port, *dataset, *model, *tokenizer, *process, *output_file, *extra_body;
     const char *resolution, *num_prompts, *input_tokens, *output_tokens, *range_ratio, *picture_count, *request_rate;
-    const char *concurrency, *seed, *warmup_requests, *ignored;
+    const char *concurrency, *seed, *warmup_requests, *settled_requests, *ignored;
     const char *disable_stream, *disable_ignore_eos, *no_verdict, *quiet; /* switches */
 };
 
@@ -57,6 +57,7 @@ static const struct bench_flag {
     {"--output-file", FIELD(output_file), false, NULL, "append one line of JSON with the results"},
     {"--extra-request-body", FIELD(extra_body), false, NULL, "a JSON object whose members are added to each body"},
     {"--pid", FIELD(process), false, NULL, "server's process; default: /server_info's"},
+    {"--settled-requests", FIELD(settled_requests), false, "10", "memory is judged from behind this request"},
     {"--no-verdict", FIELD(no_verdict), true, NULL, "do not judge memory"},
     {"--image-format", FIELD(ignored), false, NULL, "accepted; pictures are JPEG of quality 85"},
     {"--image-content", FIELD(ignored), false, NULL, "accepted; pictures are noise"},
@@ -493,7 +494,8 @@ int main(int argc, char **argv)
     warm_up(&bench);
 
     bool is_judged = bench.options.no_verdict == NULL;
-    int settled = is_judged && bench.request_count > SETTLED_REQUESTS ? SETTLED_REQUESTS : 0;
+    int settled = (int)number_of(bench.options.settled_requests, "--settled-requests", 0);
+    settled = is_judged && bench.request_count > settled ? settled : 0;
     run_part(&bench, 0, settled);
     struct watch_sample before = watch_take(&bench.plan.endpoint, bench.authorization, bench.process);
     run_part(&bench, settled, bench.request_count);
