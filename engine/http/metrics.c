@@ -169,7 +169,7 @@ static void escape_label(const char *text, char *out)
 {
     size_t length = 0;
 
-    for (size_t i = 0; text[i] != '\0' && i < METRICS_NAME_BYTES_MAX; i++) {
+    for (size_t i = 0; i < METRICS_NAME_BYTES_MAX && text[i] != '\0'; i++) {
         if (text[i] == '\\' || text[i] == '"') {
             out[length++] = '\\';
         }
