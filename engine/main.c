@@ -112,7 +112,6 @@ static int run_serve(void)
 
 static int run_plan(void)
 {
-    options_warn_ignored(&options);
     boot_plan(&boot, &options);
     show_plan(false);
     return START_OK;

@@ -205,8 +205,8 @@ OPTION(log_requests, "--log-requests", SWITCH, false, 0, 0, "", IGNORED,
 OPTION(log_requests_level, "--log-requests-level", COUNT, 2, 0, 3, "LEVEL", IGNORED,
        "one line a request at level info; never its text")
 OPTION(log_requests_format, "--log-requests-format", CHOICE, "text", 0, 0, "text|json", IGNORED, "key=value")
-OPTION(decode_log_interval, "--decode-log-interval", COUNT, 40, 1, 1048576, "STEPS", IGNORED,
-       "gauges are in /metrics")
+OPTION(decode_log_interval, "--decode-log-interval", COUNT, 40, 1, 1048576, "STEPS", WORKS,
+       "decode steps between two log lines")
 OPTION(enable_metrics, "--enable-metrics", SWITCH, false, 0, 0, "", WORKS, "serve /metrics")
 OPTION(enable_metrics_for_all_schedulers, "--enable-metrics-for-all-schedulers", SWITCH, false, 0, 0, "", IGNORED,
        "one scheduler")
