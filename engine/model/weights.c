@@ -136,10 +136,16 @@ static float made_up_value(uint64_t index)
 static const void *make_rows_up(const struct fill *fill, uint32_t first, uint32_t count, uint32_t worker)
 {
     uint16_t *rows = (uint16_t *)(void *)(fill->rows + (size_t)worker * PIECE_ROWS * fill->in * sizeof(uint16_t));
+    uint64_t begin = (uint64_t)first * fill->in, total = (uint64_t)count * fill->in;
+    float some[256];
 
-    for (uint64_t i = 0; i < (uint64_t)count * fill->in; i++) {
-        float value = made_up_value((uint64_t)first * fill->in + i);
-        kernel_narrow(&rows[i], &value, 1);
+    for (uint64_t done = 0; done < total;) {
+        uint64_t left = total - done, now = left < 256 ? left : 256;
+        for (uint64_t i = 0; i < now; i++) {
+            some[i] = made_up_value(begin + done + i);
+        }
+        kernel_narrow(rows + done, some, now);
+        done += now;
     }
     return rows;
 }

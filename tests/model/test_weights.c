@@ -4,9 +4,7 @@
 #include "engine/io/loader.h"
 #include "engine/log.h"
 #include "engine/model/bind.h"
-#include "tests/harness.h"
-
-#include <string.h>
+#include "tests/model/model_copy.h"
 
 static struct checkpoint checkpoint;
 static struct weight_bank bank;
@@ -80,6 +78,76 @@ static void sharded_tensors_arrive(void)
     check_folder("tests/data/fixtures/models/q25vl-b", TYPE_BF16);
 }
 
+/* Rewrites a copy's file with all tensors in another type; `put` makes an element of it from the bf16 one. */
+static void rewrite(struct model_copy *copy, const char *type, size_t element, void (*put)(void *out, uint16_t value))
+{
+    static struct tensor_entry entries[128];
+    struct safetensors file = {.entries = entries, .capacity = 128};
+    size_t count = 0, used = 0;
+    char *bytes = copy_read(copy, "model.safetensors", &count), *made = memory(2 * count + 65536), *header = made + 8;
+    CU_ASSERT_FATAL(safetensors_read(&file, bytes, count));
+    uint64_t data = entries[0].begin, header_bytes = 32768;
+    for (uint32_t i = 0; i < file.count; i++) {
+        const struct tensor_entry *entry = &entries[i];
+        used += (size_t)sprintf(header + used, "%s\"%.*s\":{\"dtype\":\"%s\",\"shape\":[", i == 0 ? "{" : ",",
+                                (int)entry->name_bytes, entry->name, type);
+        for (uint32_t axis = 0; axis < entry->rank; axis++) {
+            used +=
+                (size_t)sprintf(header + used, "%s%llu", axis > 0 ? "," : "", (unsigned long long)entry->shape[axis]);
+        }
+        used += (size_t)sprintf(header + used, "],\"data_offsets\":[%llu,%llu]}",
+                                (unsigned long long)((entry->begin - data) / 2 * element),
+                                (unsigned long long)((entry->end - data) / 2 * element));
+    }
+    used += (size_t)sprintf(header + used, "}");
+    memset(header + used, ' ', header_bytes - used);
+    memcpy(made, &header_bytes, 8);
+    for (uint64_t i = 0; data + 2 * i < count; i++) {
+        uint16_t value;
+        memcpy(&value, bytes + data + 2 * i, 2);
+        put(header + header_bytes + i * element, value);
+    }
+    copy_write(copy, "model.safetensors", made, 8 + header_bytes + (count - data) / 2 * element);
+}
+
+static void put_f32(void *out, uint16_t value)
+{
+    kernel_widen(out, &value, TYPE_BF16, 1);
+}
+
+/* 1.5 with the sign of the value. */
+static void put_f16(void *out, uint16_t value)
+{
+    uint16_t half = (uint16_t)((value & 0x8000) | 0x3E00);
+    memcpy(out, &half, 2);
+}
+
+static void float32_files_give_the_same_weights(void)
+{
+    static struct model_copy copy;
+    open_bank("tests/data/fixtures/models/q25vl-a", TYPE_BF16, LOAD_AUTO);
+    unsigned char *expected = bank.base;
+    copy_open(&copy, "tests/data/fixtures/models/q25vl-a");
+    rewrite(&copy, "F32", 4, put_f32);
+    open_bank(copy.folder, TYPE_BF16, LOAD_AUTO);
+    CU_ASSERT(memcmp(expected, bank.base, bank.bytes) == 0);
+    copy_close(&copy);
+}
+
+static void float16_files_are_widened(void)
+{
+    static struct model_copy copy;
+    struct bind_place place = {.row = NULL};
+    copy_open(&copy, "tests/data/fixtures/models/q25vl-a");
+    rewrite(&copy, "F16", 2, put_f16);
+    open_bank(copy.folder, TYPE_F32, LOAD_AUTO);
+    while (bind_next(&checkpoint, &place)) {
+        float value = banked(&place, 0, bind_in(&checkpoint, place.row) - 1);
+        CU_ASSERT(value == 1.5F || value == -1.5F);
+    }
+    copy_close(&copy);
+}
+
 static void a_tied_head_is_the_embedding(void)
 {
     checkpoint_read(&checkpoint, &(struct checkpoint_source){.folder = "tests/data/fixtures/models/q25vl-a"});
@@ -136,6 +204,7 @@ int main(int argc, char **argv)
 {
     static const struct harness_case cases[] = {
         CASE(tied_tensors_arrive_in_both_types),      CASE(sharded_tensors_arrive),
+        CASE(float32_files_give_the_same_weights),    CASE(float16_files_are_widened),
         CASE(a_tied_head_is_the_embedding),           CASE(places_do_not_overlap),
         CASE(made_up_tensors_of_one_shape_are_equal), {NULL, NULL},
     };
