@@ -14,12 +14,16 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+/* How long a reader that stalls is waited for: while we run, look by look, without end; then for a few looks in all. */
+enum { LOOK_MS = 100, LAST_LOOKS = 5 };
 
 /* A queued line; with the ring's turn it fills LOG_SLOT_BYTES. */
 struct log_entry {
@@ -33,9 +37,10 @@ static struct {
     struct thread thread;
     _Atomic int level;
     atomic_bool is_running, is_stopping;
+    _Atomic int last_looks; /* left, once we stop */
     _Atomic uint64_t dropped_count;
     uint64_t told_dropped_count; /* the log thread's */
-} state = {.level = LOG_INFO};
+} state = {.level = LOG_INFO, .last_looks = LAST_LOOKS};
 
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 
@@ -68,6 +73,25 @@ bool log_is_on(enum log_level level)
     return (int)level <= atomic_load_explicit(&state.level, memory_order_relaxed);
 }
 
+/* Waits until standard error takes a line or fails; not for a reader that stalls while the server wants to end. */
+static bool wait_for_reader(void)
+{
+    struct pollfd standard_error = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+    for (;;) {
+        int looks = atomic_load_explicit(&state.last_looks, memory_order_relaxed);
+        if (poll(&standard_error, 1, looks > 0 ? LOOK_MS : 0) != 0) {
+            return true; /* it takes a line, or has an error that write will tell */
+        }
+        if (atomic_load_explicit(&state.is_stopping, memory_order_acquire)) {
+            if (looks == 0) {
+                return false;
+            }
+            atomic_store_explicit(&state.last_looks, looks - 1, memory_order_relaxed);
+        }
+    }
+}
+
 /* Standard error may be a full disk, a closed descriptor, a pipe without reader: the line is lost and life goes on. */
 static void write_line(const struct log_entry *entry)
 {
@@ -75,7 +99,8 @@ static void write_line(const struct log_entry *entry)
 
     assert(entry->bytes <= sizeof entry->text);
     while (written < entry->bytes) {
-        ssize_t got = write(STDERR_FILENO, entry->text + written, entry->bytes - written);
+        ssize_t got =
+            wait_for_reader() ? write(STDERR_FILENO, entry->text + written, entry->bytes - written) : 0;
         if (got < 0 && errno == EINTR) {
             continue;
         }

@@ -141,6 +141,7 @@ int main(int argument_count, char **arguments, char **environment)
 {
     struct options_error error;
 
+    start_hold_streams();
     if (!options_parse(&options, argument_count, arguments, environment, &error)) {
         start_refuse(START_USAGE, "%s", error.text);
     }

@@ -17,6 +17,10 @@ enum start_exit {
  * `exit_code`. Does not return. Asserts that the seal is open. */
 _Noreturn void start_refuse(enum start_exit exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Opens /dev/null for each standard stream that the caller closed: no file, pool of events or socket may get the number
+ * under which lines are logged. First thing of all. */
+void start_hold_streams(void);
+
 /* Writes all of `bytes` to standard output or error; gives up silently when nobody reads. Start-up, help, the plan. */
 void start_print(const char *text, unsigned long bytes);
 void start_print_error(const char *text, unsigned long bytes);

@@ -6,6 +6,7 @@
 #include "tests/harness.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -60,6 +61,17 @@ static void refuse_to_nobody(void)
     start_refuse(START_NO_MEMORY, "nobody hears this");
 }
 
+static void hold_closed_streams(void)
+{
+    int kept = open("/dev/null", O_RDONLY);
+
+    (void)close(STDIN_FILENO);
+    (void)close(STDERR_FILENO);
+    start_hold_streams();
+    int next = open("/dev/null", O_RDONLY);
+    _exit(next > kept && write(STDERR_FILENO, "x", 1) == 1 && fcntl(STDIN_FILENO, F_GETFD) == 0 ? 0 : 1);
+}
+
 static void print_to_a_closed_pipe(void)
 {
     int pipe_ends[2];
@@ -107,6 +119,14 @@ static void nobody_has_to_listen(void)
     CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+static void no_file_gets_the_number_of_a_stream(void)
+{
+    static char text[8192];
+
+    int status = watch(hold_closed_streams, text, sizeof text);
+    CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 static void every_errno_has_a_text(void)
 {
     for (int i = -1; i < 5000; i++) {
@@ -118,7 +138,8 @@ int main(int argc, char **argv)
 {
     static const struct harness_case cases[] = {
         CASE(code_and_message_arrive), CASE(long_messages_are_cut),  CASE(after_the_seal_it_is_a_bug),
-        CASE(nobody_has_to_listen),    CASE(every_errno_has_a_text), {NULL, NULL},
+        CASE(nobody_has_to_listen),    CASE(every_errno_has_a_text), CASE(no_file_gets_the_number_of_a_stream),
+        {NULL, NULL},
     };
     return harness_run(argc, argv, "engine/start", cases, NULL);
 }
