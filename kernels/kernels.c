@@ -62,24 +62,30 @@ static float source_at(const void *source, enum kernel_type type, uint64_t i)
     return 0;
 }
 
-/* One row into its lane of its block. */
+/* One row into its lane of its block. Rows of the weight's own type are moved as they are: a load of gigabytes. */
 static void put_row(const struct packed_matrix *matrix, uint32_t row, const void *source, enum kernel_type source_type,
                     uint64_t source_first)
 {
     uint32_t in = matrix->in;
+    size_t lane = packed_index(matrix, row, 0);
 
     if (matrix->type == TYPE_F32) {
-        float *lane = (float *)matrix->data + packed_index(matrix, row, 0);
+        float *out = (float *)matrix->data + lane;
         for (uint32_t i = 0; i < in; i++) {
-            lane[(size_t)i * PACK_OUT] = source_at(source, source_type, source_first + i);
+            out[(size_t)i * PACK_OUT] = source_at(source, source_type, source_first + i);
         }
         return;
     }
-    uint16_t *lane = (uint16_t *)matrix->data + packed_index(matrix, row, 0);
+    uint16_t *out = (uint16_t *)matrix->data + lane;
+    if (source_type == TYPE_BF16) {
+        const uint16_t *pairs = (const uint16_t *)source + source_first;
+        for (uint32_t i = 0; i < in; i += 2) {
+            memcpy(out + (size_t)i * PACK_OUT, pairs + i, 2 * sizeof *out);
+        }
+        return;
+    }
     for (uint32_t i = 0; i < in; i++) {
-        uint16_t value = source_type == TYPE_BF16 ? ((const uint16_t *)source)[source_first + i]
-                                                  : bf16_narrow(source_at(source, source_type, source_first + i));
-        lane[(size_t)(i / 2) * PACK_OUT * 2 + i % 2] = value;
+        out[(size_t)(i / 2) * PACK_OUT * 2 + i % 2] = bf16_narrow(source_at(source, source_type, source_first + i));
     }
 }
 

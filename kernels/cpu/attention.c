@@ -19,14 +19,15 @@ enum {
     LINES_MAX = 64,
     DOT_BYTES_MAX = 4,
     LANE_BYTES = PACK_OUT * 4,
+    PAD_BYTES = 64, /* behind each line, or they would all fall into a few sets of the cache */
 };
 
 /* A worker's memory. The sizes are those of the largest head, so that they do not depend on the model. */
 struct attention_memory {
-    _Alignas(64) unsigned char q[LINES_MAX][HEAD_DIM_MAX * DOT_BYTES_MAX];
-    float out[LINES_MAX][HEAD_DIM_MAX];
-    float scores[LINES_MAX][ATTENTION_KEYS];
-    unsigned char weights[LINES_MAX][ATTENTION_KEYS * DOT_BYTES_MAX];
+    _Alignas(64) unsigned char q[LINES_MAX][HEAD_DIM_MAX * DOT_BYTES_MAX + PAD_BYTES];
+    float out[LINES_MAX][HEAD_DIM_MAX + PAD_BYTES / 4];
+    float scores[LINES_MAX][ATTENTION_KEYS + PAD_BYTES / 4];
+    unsigned char weights[LINES_MAX][ATTENTION_KEYS * DOT_BYTES_MAX + PAD_BYTES];
     float totals[LINES_MAX][PACK_OUT];
     float max[LINES_MAX];
     unsigned char v[ATTENTION_KEYS * HEAD_DIM_MAX * DOT_BYTES_MAX];
@@ -125,7 +126,7 @@ static void score_block(const struct attention_run *run, const struct key_block 
     struct attention_memory *memory = run->memory;
     uint32_t step_elements = store->type == TYPE_BF16 ? 2 : 1;
     struct panel panel = {
-        .sum_stride = ATTENTION_KEYS,
+        .sum_stride = sizeof memory->scores[0] / sizeof(float),
         .in = memory->q[run->line_first],
         .in_stride_bytes = sizeof memory->q[0],
         .step_bytes = KV_PAGE_TOKENS * step_elements * kernel_type_bytes(store->type),
@@ -224,7 +225,7 @@ static void add_block(const struct attention_run *run, const struct key_block *k
     struct attention_memory *memory = run->memory;
     uint32_t step_elements = type == TYPE_BF16 ? 2 : 1;
     struct panel panel = {
-        .sum_stride = HEAD_DIM_MAX,
+        .sum_stride = sizeof memory->out[0] / sizeof(float),
         .in = memory->weights[run->line_first],
         .in_stride_bytes = sizeof memory->weights[0],
         .step_bytes = run->lanes * (size_t)LANE_BYTES,

@@ -6,7 +6,7 @@
 
 enum {
     PRODUCT_ROWS = 256,                      /* rows a tile, at most */
-    PRODUCT_OUTS = 256,                      /* outputs a tile, at most; all its matrices together */
+    PRODUCT_OUTS = 512,                      /* outputs a tile, at most; all its matrices together */
     PRODUCT_PANEL = PANEL_BLOCKS * PACK_OUT, /* outputs a panel, and the least of a tile */
     PRODUCT_IN = 256,                        /* inputs a chain of sums: part of the law, never chosen by shape */
     PRODUCT_SUM_BYTES = PRODUCT_ROWS * PRODUCT_OUTS * 4,

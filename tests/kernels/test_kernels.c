@@ -45,6 +45,19 @@ static void rows_packed_in_any_order_and_pieces_are_found_again(void)
     }
 }
 
+static void bf16_and_f16_rows_are_packed_as_they_are(void)
+{
+    static const uint16_t f16_rows[2][2] = {{0x3c00, 0xc000}, {0x3800, 0x0001}}; /* 1 -2 0.5 2^-24 */
+    static const uint16_t bf16_rows[2][2] = {{0x3f80, 0xc000}, {0x3f00, 0x3380}};
+    uint16_t from_f16[32], from_bf16[32];
+    struct packed_matrix a = {from_f16, 2, 2, TYPE_BF16}, b = {from_bf16, 2, 2, TYPE_BF16};
+
+    packed_matrix_put(&a, 0, 2, f16_rows, TYPE_F16);
+    packed_matrix_put(&b, 0, 2, bf16_rows, TYPE_BF16);
+    CU_ASSERT_EQUAL(memcmp(from_f16, from_bf16, sizeof from_f16), 0);
+    CU_ASSERT_EQUAL(packed_matrix_get(&b, 1, 1), 0x1p-24f);
+}
+
 static void the_padding_behind_the_last_row_is_zero(void)
 {
     static float rows[OUT * IN];
@@ -114,6 +127,7 @@ int main(int argc, char **argv)
 {
     static const struct harness_case cases[] = {
         CASE(rows_packed_in_any_order_and_pieces_are_found_again),
+        CASE(bf16_and_f16_rows_are_packed_as_they_are),
         CASE(the_padding_behind_the_last_row_is_zero),
         CASE(every_bf16_survives_widening_and_narrowing),
         CASE(narrowing_rounds_ties_to_even),
