@@ -37,7 +37,7 @@ $(BUILD)/%.o: %.c
 	$(CC) $(CFLAGS) $(FENCE) -MMD -MP -c -o $@ $<
 
 # Fence 1: the product's files cannot name an allocator; domain_*.c alone obtain memory.
-$(BUILD)/pools/%.o $(BUILD)/kernels/%.o $(BUILD)/engine/%.o: FENCE = $(if $(wildcard pools/no_heap.h),-include pools/no_heap.h)
+$(BUILD)/pools/%.o $(BUILD)/kernels/%.o $(BUILD)/engine/%.o: FENCE = -include pools/no_heap.h
 $(BUILD)/pools/domain_%.o: FENCE =
 
 # The architectures that are compiled in: a file of engine/model/arch/ each (engine/model/registry.c).
@@ -116,7 +116,8 @@ tidy: build/tools/tidy ## check lengths, names, layering, tests for each file (o
 
 .PHONY: headers
 headers: ## compile each header alone
-	@for header in $(filter-out %_table.h pools/no_heap.h,$(wildcard *.h pools/*.h kernels/*.h engine/*.h engine/*/*.h)); do \
+	@for header in $(filter-out %_table.h pools/no_heap.h,$(wildcard *.h pools/*.h kernels/*.h engine/*.h \
+	    engine/*/*.h)); do \
 	    $(CC) $(CFLAGS) -Wno-unused -fsyntax-only -x c $$header || exit 1; done
 
 .PHONY: lint
@@ -137,7 +138,7 @@ build/tools/interposer.so: tools/interposer.c pools/seal.h
 	$(CC) $(CFLAGS) -fPIC -shared -o $@ $< -ldl
 
 .PHONY: noheap
-noheap: $(PROGRAM) build/tools/interposer.so ## a real server, 300 requests: no heap, brk, mmap call from ready to SIGTERM
+noheap: $(PROGRAM) build/tools/interposer.so ## a real server, 300 requests: no heap, brk, mmap call after ready
 	@python3 tools/noheap.py
 
 # Programs of tools/: build/ashlar-NAME from NAME.c and the NAME_*.c beside it.

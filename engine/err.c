@@ -5,7 +5,11 @@
 
 static const struct err_row rows[ERR_COUNT] = {
 #define ERR(row_name, row_status, row_type, retryable, row_text)                                                       \
-    [ERR_##row_name] = {.name = #row_name, .type = row_type, .text = row_text, .status = row_status, .is_retryable = retryable},
+    [ERR_##row_name] = {.name = #row_name,                                                                             \
+                        .type = row_type,                                                                              \
+                        .text = row_text,                                                                              \
+                        .status = row_status,                                                                          \
+                        .is_retryable = retryable},
 #include "engine/err_table.h"
 };
 

@@ -37,7 +37,8 @@ def main():
         with Server(["--enable-metrics", "--large-body-bytes", "32Mi", "--large-bodies", "1"] + flags,
                     model=model) as server:
             bench = [path("build/ashlar-bench"), "--port", str(server.port), "--pid", str(server.pid), "--tokenizer",
-                     path(tokenizer), "--num-prompts", str(prompts), "--random-input-len", str(words), "--settled-requests",
+                     path(tokenizer), "--num-prompts", str(prompts), "--random-input-len", str(words),
+                     "--settled-requests",
                      str(min(10, prompts // 2))] + BENCH
             failed += subprocess.run(bench).returncode != 0
             failed += server.stop() != 0

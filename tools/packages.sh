@@ -3,9 +3,10 @@
 # As root or with password-free sudo it installs; otherwise it prints the one line to run and stops with status 1.
 set -eu
 build="gcc make libc6-dev libjpeg62-turbo-dev libpng-dev zlib1g-dev nettle-dev libutf8proc-dev"
+client="curl jq"
 case "${1:-}" in
-demo) packages="$build curl jq" ;;
-test) packages="$build curl jq libcunit1-dev strace python3 python3-venv clang clang-tidy libclang-rt-14-dev cppcheck" ;;
+demo) packages="$build $client" ;;
+test) packages="$build $client libcunit1-dev strace python3 python3-venv clang clang-tidy libclang-rt-14-dev cppcheck" ;;
 *) echo "usage: tools/packages.sh demo|test" >&2; exit 2 ;;
 esac
 
@@ -15,7 +16,7 @@ for package in $packages; do
 done
 [ -n "$missing" ] || exit 0
 
-install="apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q $missing"
+install="apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q$missing"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 if [ "$(id -u)" -eq 0 ]; then
