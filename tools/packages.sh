@@ -4,15 +4,17 @@
 set -eu
 build="gcc make libc6-dev libjpeg62-turbo-dev libpng-dev zlib1g-dev nettle-dev libutf8proc-dev"
 client="curl jq"
+lint="clang clang-tidy libclang-rt-14-dev cppcheck"
 case "${1:-}" in
 demo) packages="$build $client" ;;
-test) packages="$build $client libcunit1-dev strace python3 python3-venv clang clang-tidy libclang-rt-14-dev cppcheck" ;;
+test) packages="$build $client $lint libcunit1-dev strace python3 python3-venv" ;;
 *) echo "usage: tools/packages.sh demo|test" >&2; exit 2 ;;
 esac
 
 missing=""
 for package in $packages; do
-    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q '^install ok installed$' || missing="$missing $package"
+    status=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
+    [ "$status" = "install ok installed" ] || missing="$missing $package"
 done
 [ -n "$missing" ] || exit 0
 
