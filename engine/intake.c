@@ -39,7 +39,7 @@ uint64_t intake_ring_bytes(uint32_t worker_count, uint32_t request_count)
 static enum err refuse_context(struct request *request, uint64_t prompt_tokens, uint32_t context_tokens)
 {
     return request_refuse(request, ERR_CONTEXT_EXCEEDED, "messages",
-                          "the input (%llu tokens) is longer than the model's context length (%u tokens)",
+                          "%llu tokens, and the context is %u tokens",
                           (unsigned long long)prompt_tokens, context_tokens);
 }
 
@@ -57,8 +57,8 @@ static enum err encode(struct intake_worker *worker, struct request *request, si
         return ERR_OK;
     case ERR_TOO_DEEP:
         return request_refuse(request, ERR_CONTEXT_EXCEEDED, "messages",
-                              "the text is longer than the model's context length of %u tokens can hold (%llu bytes)",
-                              rules->context_tokens, (unsigned long long)text_bytes_max(rules->context_tokens));
+                              "more than %llu bytes of text, and the context is %u tokens",
+                              (unsigned long long)text_bytes_max(rules->context_tokens), rules->context_tokens);
     case ERR_BAD_FIELD:
         if (fault.message_index == worker->parse->chat.message_count) {
             return request_refuse(request, err, "tools", "%s", fault.reason == NULL ? "" : fault.reason);
@@ -121,11 +121,9 @@ static enum err set_limits(struct request *request, uint32_t limit_tokens, uint3
     uint32_t room = context_tokens - request->prompt_tokens;
 
     if (limit_tokens > room) {
-        return request_refuse(
-            request, ERR_MAX_TOKENS_TOO_LARGE, "max_completion_tokens",
-            "max_completion_tokens is too large: %u. This model's context length is %u tokens, and the "
-            "input has %u tokens",
-            limit_tokens, context_tokens, request->prompt_tokens);
+        return request_refuse(request, ERR_MAX_TOKENS_TOO_LARGE, "max_completion_tokens",
+                              "%u, and the input takes %u of the context's %u tokens", limit_tokens,
+                              request->prompt_tokens, context_tokens);
     }
     request->max_new_tokens = limit_tokens == 0 ? room : limit_tokens;
     return ERR_OK;
