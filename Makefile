@@ -26,15 +26,18 @@ LDLIBS   := -ljpeg -lpng16 -lz -lnettle -lutf8proc -lm
 all: $(PROGRAM) ## build the server
 
 $(PROGRAM): $(MAIN) $(LIBRARY)
-	$(CC) $(LDFLAGS) -o $@ $(MAIN) $(LIBRARY) $(LDLIBS)
+	$(QUIET) $(CC) $(LDFLAGS) -o $@ $(MAIN) $(LIBRARY) $(LDLIBS)
 
 $(LIBRARY): $(filter-out $(MAIN),$(OBJECTS))
 	@rm -f $@
 	$(AR) rcs $@ $^
 
+# One short line a file; `make V=1` shows the commands.
+QUIET = $(if $(V),,@echo "  $(notdir $(CC))  $@" &&)
+
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(FENCE) -MMD -MP -c -o $@ $<
+	$(QUIET) $(CC) $(CFLAGS) $(FENCE) -MMD -MP -c -o $@ $<
 
 # Fence 1: the product's files cannot name an allocator; domain_*.c alone obtain memory.
 $(BUILD)/pools/%.o $(BUILD)/kernels/%.o $(BUILD)/engine/%.o: FENCE = -include pools/no_heap.h
@@ -55,7 +58,7 @@ $(BUILD)/engine/model/registry.o: $(BUILD)/model_list.h
 
 $(BUILD)/tests/%: tests/%.c $(BUILD)/tests/harness.o $(LIBRARY)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -DASHLAR_TEST -MMD -MP $(LDFLAGS) -o $@ $< $(filter %.o,$^) $(LIBRARY) $(LDLIBS) -lcunit
+	$(QUIET) $(CC) $(CFLAGS) -DASHLAR_TEST -MMD -MP $(LDFLAGS) -o $@ $< $(filter %.o,$^) $(LIBRARY) $(LDLIBS) -lcunit
 
 # kerncheck: the ops' one driver, as a test and as a program (kerncheck --op linear --seed 7, kerncheck --bench).
 KERNCHECK := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/kernels/kerncheck_*.c))
@@ -107,7 +110,7 @@ LINTED := $(SOURCES) $(filter-out tools/interposer.c,$(wildcard tools/*.c))
 
 build/tools/tidy: tools/tidy.c tools/tidy_table.h
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -o $@ $<
+	$(QUIET) $(CC) $(CFLAGS) -o $@ $<
 
 .PHONY: tidy
 tidy: build/tools/tidy ## check lengths, names, layering, tests for each file (our linter; quick)
@@ -135,7 +138,7 @@ symcheck: $(LIBRARY) $(MAIN) ## check the symbols of every object (who may obtai
 # Fence 4.
 build/tools/interposer.so: tools/interposer.c pools/seal.h
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -fPIC -shared -o $@ $< -ldl
+	$(QUIET) $(CC) $(CFLAGS) -fPIC -shared -o $@ $< -ldl
 
 .PHONY: noheap
 noheap: $(PROGRAM) build/tools/interposer.so ## a real server, 300 requests: no heap, brk, mmap call after ready
@@ -145,7 +148,7 @@ noheap: $(PROGRAM) build/tools/interposer.so ## a real server, 300 requests: no 
 TOOLS := build/ashlar-bench build/ashlar-parity
 .SECONDEXPANSION:
 $(TOOLS): build/ashlar-%: $$(wildcard tools/$$*.c tools/$$*_*.[ch]) $(LIBRARY)
-	$(CC) $(CFLAGS) -MMD -MP -MF build/ashlar-$*.d $(LDFLAGS) -o $@ $(filter tools/%.c,$^) $(LIBRARY) $(LDLIBS)
+	$(QUIET) $(CC) $(CFLAGS) -MMD -MP -MF build/ashlar-$*.d $(LDFLAGS) -o $@ $(filter tools/%.c,$^) $(LIBRARY) $(LDLIBS)
 -include $(TOOLS:=.d)
 
 .PHONY: parity
@@ -186,7 +189,7 @@ fuzzers: $(FUZZERS)
 
 $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(LIBRARY)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -MMD -MP $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(LIBRARY) $(LDLIBS)
+	$(QUIET) $(CC) $(CFLAGS) -MMD -MP $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(LIBRARY) $(LDLIBS)
 
 .PHONY: clean
 clean: ## remove everything that was built
