@@ -30,7 +30,7 @@ $(PROGRAM): $(MAIN) $(LIBRARY)
 
 $(LIBRARY): $(filter-out $(MAIN),$(OBJECTS))
 	@rm -f $@
-	$(AR) rcs $@ $^
+	@$(AR) rcs $@ $^
 
 # One short line a file; `make V=1` shows the commands.
 QUIET = $(if $(V),,@echo "  $(notdir $(CC))  $@" &&)
