@@ -5,13 +5,17 @@
  *     build/ashlar-parity DIR [--dtype bfloat16|float32] [--model NAME] [--case NAME] [--chunk ROWS]
  *     build/ashlar-parity --eval DIR --model-path DIR [--dtype bfloat16|float32]
  */
+#include "engine/io/folder.h"
 #include "engine/log.h"
+#include "engine/model/registry.h"
 #include "tests/model/case_run.h"
 #include "tools/parity_eval.h"
 #include "tools/parity_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+
+enum { MODELS_MAX = 32 };
 
 struct arguments {
     const char *folder, *model, *name, *dtype;
@@ -82,13 +86,13 @@ static int run_model(const struct arguments *arguments, const char *model, enum 
     const char *dtype_name = dtype == MODEL_F32 ? "float32" : "bfloat16";
     int failed = 0;
 
-    (void)snprintf(path, sizeof path, "%s/cases/%s.json", arguments->folder, model);
+    (void)snprintf(path, sizeof path, "%s/cases/%.200s.json", arguments->folder, model);
     uint32_t count = golden_read(path, cases);
-    (void)snprintf(path, sizeof path, "%s/cases/%s.safetensors", arguments->folder, model);
+    (void)snprintf(path, sizeof path, "%s/cases/%.200s.safetensors", arguments->folder, model);
     if (count == 0 || !golden_open(&arrays, path)) {
         return -1;
     }
-    (void)snprintf(folder, sizeof folder, "%s/models/%s", arguments->folder, model);
+    (void)snprintf(folder, sizeof folder, "%s/models/%.200s", arguments->folder, model);
     rig_open(&rig, &(struct rig_setup){.folder = folder, .dtype = dtype});
     room.folder = arguments->folder;
     room.chunk = arguments->chunk;
@@ -111,11 +115,87 @@ static int run_model(const struct arguments *arguments, const char *model, enum 
     return failed;
 }
 
+/* True if config.json names an architecture that was compiled in. */
+static bool is_known(const char *folder)
+{
+    static char config[64 * 1024];
+    struct json_reader reader;
+    struct json_event event = {.kind = JSON_NONE};
+    char path[600];
+    (void)snprintf(path, sizeof path, "%s/config.json", folder);
+    uint64_t bytes = 0;
+    char *map = domain_file_map(path, &bytes);
+    if (map == NULL || bytes > sizeof config) {
+        return false;
+    }
+    memcpy(config, map, bytes);
+    domain_file_unmap(map, bytes);
+    json_open_raw(&reader, config, (size_t)bytes);
+    while (json_next(&reader, &event) == ERR_OK && event.kind != JSON_END) {
+        if (event.kind == JSON_KEY && json_event_is(&event, "architectures")) {
+            golden_next(&reader, &event);
+            golden_next(&reader, &event);
+            return event.kind == JSON_STRING && registry_find(event.text, event.bytes) != NULL;
+        }
+    }
+    return false;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+/* The models that the folder has cases for, by name. */
+static uint32_t list_models(const char *folder, char (*names)[FOLDER_NAME_BYTES_MAX])
+{
+    struct folder_walk walk;
+    char path[512];
+    uint32_t count = 0;
+    (void)snprintf(path, sizeof path, "%s/cases", folder);
+    if (!folder_open(&walk, path)) {
+        (void)fprintf(stderr, "%s: cannot be read\n", path);
+        return 0;
+    }
+    while (count < MODELS_MAX && folder_next(&walk, ".json", names[count])) {
+        names[count][strlen(names[count]) - strlen(".json")] = '\0';
+        count++;
+    }
+    folder_close(&walk);
+    qsort(names, count, sizeof names[0], compare_names);
+    return count;
+}
+
+static int run_folder(const struct arguments *arguments)
+{
+    static char names[MODELS_MAX][FOLDER_NAME_BYTES_MAX];
+    uint32_t count = list_models(arguments->folder, names);
+    int failed = 0, run = 0;
+
+    for (uint32_t m = 0; m < count; m++) {
+        char folder[512];
+        (void)snprintf(folder, sizeof folder, "%s/models/%.200s", arguments->folder, names[m]);
+        if (arguments->model != NULL && strcmp(arguments->model, names[m]) != 0) {
+            continue;
+        }
+        if (!is_known(folder)) {
+            (void)printf("skip %s: not an architecture of this program\n", names[m]);
+            continue;
+        }
+        for (int d = 0; d < 2; d++) {
+            enum model_dtype dtype = d == 0 ? MODEL_F32 : MODEL_BF16;
+            if (arguments->dtype == NULL || (strcmp(arguments->dtype, "float32") == 0) == (dtype == MODEL_F32)) {
+                failed += run_model(arguments, names[m], dtype) != 0 ? 1 : 0;
+                run++;
+            }
+        }
+    }
+    return failed == 0 && run > 0 ? 0 : 1;
+}
+
 int main(int count, char **words)
 {
-    static const char *const models[] = {"q25vl-a", "q25vl-b"};
     struct arguments arguments;
-    int failed = 0;
 
     if (!parse(&arguments, count, words)) {
         (void)fprintf(stderr,
@@ -130,18 +210,5 @@ int main(int count, char **words)
         bool is_f32 = arguments.dtype != NULL && strcmp(arguments.dtype, "float32") == 0;
         return parity_eval(arguments.eval, arguments.model_path, is_f32 ? MODEL_F32 : MODEL_BF16) ? 0 : 1;
     }
-    for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
-        if (arguments.model != NULL && strcmp(arguments.model, models[m]) != 0) {
-            continue;
-        }
-        for (int d = 0; d < 2; d++) {
-            enum model_dtype dtype = d == 0 ? MODEL_F32 : MODEL_BF16;
-            if (arguments.dtype != NULL && (strcmp(arguments.dtype, "float32") == 0) != (dtype == MODEL_F32)) {
-                continue;
-            }
-            int result = run_model(&arguments, models[m], dtype);
-            failed += result != 0 ? 1 : 0;
-        }
-    }
-    return failed == 0 ? 0 : 1;
+    return run_folder(&arguments);
 }

@@ -21,7 +21,8 @@ enum {
     RIG_SEQUENCE_PAGES = 128,
     RIG_ROWS_MAX = 2048,
     RIG_PICTURES_MAX = 8,
-    RIG_PICTURE_PAGES = 32,
+    RIG_PICTURE_PAGES = 64, /* 4,096 tokens; a rig maps those that its patches need */
+    RIG_PATCHES_MAX = 16384,
 };
 
 struct rig_setup {
@@ -31,7 +32,7 @@ struct rig_setup {
     enum load_format format;
     uint32_t step_rows_max; /* longest chunk; 0: RIG_ROWS_MAX */
     uint32_t tile_rows_max; /* 0: 256 */
-    uint32_t patches_max;   /* 0: 4096 */
+    uint32_t patches_max;   /* 0: what the pixel limits admit, up to RIG_PATCHES_MAX */
     struct team *team;      /* NULL: serial */
 };
 
@@ -94,10 +95,19 @@ static inline void rig_take_memory(struct rig *rig)
     rig->memory.kv_pages = rig_memory(rig->sizes.kv_page_bytes * rig->memory.kv_page_count);
     rig->logits = rig_memory(rig->sizes.logits_bytes);
     for (uint32_t i = 0; i < RIG_PICTURES_MAX; i++) {
-        for (uint32_t p = 0; p < RIG_PICTURE_PAGES; p++) {
+        for (uint32_t p = 0; p * MM_PAGE_TOKENS * 4 < rig->limits.patches_max; p++) {
             rig->mm_pages[i][p] = rig_memory(rig->sizes.mm_page_bytes);
         }
     }
+}
+
+/* Patches of the largest picture that the preprocessor's limits admit. */
+static inline uint32_t rig_patches_max(const struct checkpoint *checkpoint)
+{
+    uint64_t patches = checkpoint->has_vision
+                           ? grid_pixels_max(&checkpoint->image) / (checkpoint->image.patch * checkpoint->image.patch)
+                           : 0;
+    return patches < RIG_PATCHES_MAX ? (uint32_t)patches : RIG_PATCHES_MAX;
 }
 
 static inline void rig_open(struct rig *rig, const struct rig_setup *setup)
@@ -111,7 +121,7 @@ static inline void rig_open(struct rig *rig, const struct rig_setup *setup)
         .step_rows_max = setup->step_rows_max > 0 ? setup->step_rows_max : RIG_ROWS_MAX,
         .logit_rows_max = RIG_SEQUENCES_MAX,
         .sequences_max = RIG_SEQUENCES_MAX,
-        .patches_max = setup->patches_max > 0 ? setup->patches_max : 4096,
+        .patches_max = setup->patches_max > 0 ? setup->patches_max : rig_patches_max(&rig->checkpoint),
         .tile_rows_max = setup->tile_rows_max > 0 ? setup->tile_rows_max : 256,
         .threads = team->worker_count,
     };
@@ -140,6 +150,7 @@ static inline void rig_close(struct rig *rig)
     for (uint32_t i = 0; i < RIG_PICTURES_MAX; i++) {
         for (uint32_t p = 0; p < RIG_PICTURE_PAGES; p++) {
             rig_unmap(rig->mm_pages[i][p], rig->sizes.mm_page_bytes);
+            rig->mm_pages[i][p] = NULL;
         }
     }
 }

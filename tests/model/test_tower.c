@@ -14,7 +14,8 @@ static uint8_t features[TOKENS_MAX * 256 * 4], other[TOKENS_MAX * 256 * 4];
 static struct image_grid open_picture(enum model_dtype dtype, uint32_t tile_rows, const char *path)
 {
     struct image_grid grid;
-    rig_open(&rig, &(struct rig_setup){.folder = MODEL, .dtype = dtype, .tile_rows_max = tile_rows});
+    rig_open(&rig,
+             &(struct rig_setup){.folder = MODEL, .dtype = dtype, .tile_rows_max = tile_rows, .patches_max = 4096});
     case_open_room(&room, "tests/data/fixtures", &rig.checkpoint.image);
     CU_ASSERT_FATAL(case_decode(&room, path, &rig.checkpoint.image, &grid));
     CU_ASSERT_FATAL(grid.token_count <= TOKENS_MAX);
