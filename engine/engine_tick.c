@@ -29,6 +29,10 @@ static bool take_arrivals(struct engine *engine)
         struct request *request = request_at(index);
         assert(atomic_load_explicit(&request->stage, memory_order_acquire) == REQUEST_ENGINE);
         sched_submit(&engine->sched, request);
+        if (atomic_load_explicit(&request->is_cancelled, memory_order_acquire)) {
+            /* Its client left while intake had it: that sweep was too early. */
+            atomic_store_explicit(&engine->has_cancels, true, memory_order_relaxed);
+        }
         has_any = true;
     }
     return has_any;

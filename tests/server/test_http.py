@@ -230,22 +230,30 @@ def cross_origin_requests_get_their_fields(server):
         assert server.post(body, origin).field("Access-Control-Allow-Origin"), body
 
 
+def steps_of(info):
+    return info.json()["internal_states"][0]["steps"]
+
+
 def leaving_clients_free_everything_at_once(server):
+    """At every stage: while the body is parsed, queued, decoded, streamed. Idle within a second, and not by ending."""
     picture = picture_part(png(448, 448))
     for content, is_stream in (("Hi", True), ("Hi", False), ([picture, text_part("?")], True)):
-        body = chat_body(content, max_tokens=1500, ignore_eos=True, stream=is_stream)
+        body = chat_body(content, max_tokens=3500, ignore_eos=True, stream=is_stream)
         data = request_bytes("POST", CHAT, json.dumps(body).encode())
         for leaves in ("close", "reset"):
-            for events in (0, 1, 5):
+            for events in (0, 0, 0, 0, 0, 1, 5):
+                before = steps_of(server.get("/server_info"))
                 client = server.connect()
                 client.send(data)
                 if is_stream:
                     for _ in range(events):
                         client.until(b"\n\n")
                 else:
-                    time.sleep(0.05 * events)
+                    time.sleep(0.01 * events)
                 getattr(client, leaves)()
-                server.wait_idle(2)
+                server.wait_idle(1)
+                steps = steps_of(server.get("/server_info")) - before
+                assert steps < 2000, (content, is_stream, leaves, events, steps)
 
 
 def a_crowd_gets_answers_or_503(server):
