@@ -38,8 +38,7 @@ uint64_t intake_ring_bytes(uint32_t worker_count, uint32_t request_count)
 
 static enum err refuse_context(struct request *request, uint64_t prompt_tokens, uint32_t context_tokens)
 {
-    return request_refuse(request, ERR_CONTEXT_EXCEEDED, "messages",
-                          "%llu tokens, and the context is %u tokens",
+    return request_refuse(request, ERR_CONTEXT_EXCEEDED, "messages", "%llu tokens, and the context is %u tokens",
                           (unsigned long long)prompt_tokens, context_tokens);
 }
 

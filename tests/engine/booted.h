@@ -9,6 +9,7 @@
 #include "pools/pools.h"
 #include "tests/harness.h"
 
+#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,23 +28,24 @@ struct booted_ask {
     uint32_t finish, prompt_tokens, cached_tokens, answer_tokens;
     char detail[ERROR_DETAIL_BYTES_MAX];
     int32_t tokens[BOOTED_TOKENS_MAX];
-    uint64_t logits_hash;     /* over all bits of all rows */
+    uint64_t logits_hash; /* over all bits of all rows */
 };
 
 /* Lies in memory that parent and child share. */
 struct booted_run {
     uint32_t ask_count;
-    uint32_t at_once;         /* asks that are under way together */
+    uint32_t at_once; /* asks that are under way together */
     struct booted_ask asks[BOOTED_ASKS_MAX];
     uint64_t decoded, encoded, feature_hits, evicted;
-    int64_t excess;           /* elements not given back, all pools together */
+    int64_t excess; /* elements not given back, all pools together */
     uint32_t high_water[POOL_COUNT];
     bool has_ended;
 };
 
 static struct boot booted;
 static struct booted_run *booted_now;
-static uint32_t booted_ask_of[1024]; /* by request index */
+static uint32_t booted_ask_of[1024];        /* by request index */
+static uint32_t booted_poison = UINT32_MAX; /* the ask whose third token gets a logit that is not a number */
 
 static inline struct booted_run *booted_open(void)
 {
@@ -59,6 +61,9 @@ static inline void booted_watch(void *ctx, const struct request *request, uint32
     struct booted_ask *ask = &booted_now->asks[booted_ask_of[request->index]];
     uint64_t hash = ask->logits_hash * 31 + index;
     (void)ctx;
+    if (booted_ask_of[request->index] == booted_poison && index == request->prompt_tokens + 2) {
+        ((float *)(uintptr_t)logits)[17] = (float)NAN;
+    }
     for (uint32_t i = 0; i < booted.checkpoint.vocab; i++) {
         uint32_t bits;
         memcpy(&bits, &logits[i], sizeof bits);
@@ -222,8 +227,7 @@ static inline bool booted_answer(struct booted_run *run, const char *flags, cons
     run->has_ended = false;
     run->excess = 0;
     for (uint32_t i = 0; i < run->ask_count; i++) {
-        run->asks[i] =
-            (struct booted_ask){.body = run->asks[i].body, .cancel_after_us = run->asks[i].cancel_after_us};
+        run->asks[i] = (struct booted_ask){.body = run->asks[i].body, .cancel_after_us = run->asks[i].cancel_after_us};
     }
     pid_t child = fork();
     if (child == 0) {

@@ -52,10 +52,8 @@ static inline uint32_t engine_pools_held(void)
 /* A picture that is nothing but its digest, of token_count tokens. */
 static inline struct picture engine_pools_picture(unsigned char digest, uint32_t first_token, uint32_t token_count)
 {
-    struct picture picture = {.grid_h = 2,
-                              .grid_w = (uint16_t)(2 * token_count),
-                              .token_count = token_count,
-                              .first_token = first_token};
+    struct picture picture = {
+        .grid_h = 2, .grid_w = (uint16_t)(2 * token_count), .token_count = token_count, .first_token = first_token};
     picture.digest[0] = digest;
     return picture;
 }

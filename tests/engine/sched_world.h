@@ -42,9 +42,8 @@ static inline void world_pools(void)
 
 static inline void world_open(bool has_prefix_cache)
 {
-    struct sched_limits limits = {.running_requests = WORLD_RUNNING,
-                                  .picture_pages = WORLD_PICTURE_PAGES,
-                                  .has_prefix_cache = has_prefix_cache};
+    struct sched_limits limits = {
+        .running_requests = WORLD_RUNNING, .picture_pages = WORLD_PICTURE_PAGES, .has_prefix_cache = has_prefix_cache};
     memset(&world, 0, sizeof world);
     sched_open(&world.sched, &limits, world_memory);
 }

@@ -37,8 +37,8 @@ static void fill_state(struct state *state)
             state->held_by[state->lists[r][i]] |= 1u << r;
         }
         uint32_t named = shared + (count > shared ? draw(count - shared + 1) : 0);
-        state->rows[r] = (struct admit_row){
-            .pages = state->lists[r], .page_count = count, .shared_count = named, .need = draw(8)};
+        state->rows[r] =
+            (struct admit_row){.pages = state->lists[r], .page_count = count, .shared_count = named, .need = draw(8)};
     }
     state->free_pages = draw(10);
 }

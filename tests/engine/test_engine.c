@@ -1,11 +1,14 @@
-/* Properties of the whole engine: the same answer in any company, whatever the flags; refusals of any pool at any moment. */
+/* Properties of the whole engine: the same answer in any company, whatever the flags; refusals of any pool at any
+ * moment. */
 #include "tests/engine/booted.h"
 
 #include <stdlib.h>
 
 enum { ASKS = 16, BODY_BYTES_MAX = 400 * 1024 };
 
-#define SMALL "--max-source-pixels 256Ki --large-bodies 3 --large-body-bytes 512Ki --device-memory 100Mi --random-seed 5 SGLANG_VLM_CACHE_SIZE_MB=8 "
+#define SMALL                                                                                                          \
+    "--max-source-pixels 256Ki --large-bodies 3 --large-body-bytes 512Ki --device-memory 100Mi --random-seed 5 "       \
+    "SGLANG_VLM_CACHE_SIZE_MB=8 "
 #define DEMO "--model-path demo/model --context-length 1024 " SMALL
 
 static struct booted_run *alone, *together;
@@ -180,8 +183,8 @@ static void a_repeat_is_neither_decoded_nor_encoded_nor_computed_again(void)
 
 static void twenty_pictures_run_in_the_memory_of_two(void)
 {
-    static const char *const names[] = {"shapes", "number", "stars", "four", "night", "pair-a", "pair-b", "row",
-                                        "number-and-shapes"};
+    static const char *const names[] = {"shapes", "number",           "stars", "four", "night", "pair-a", "pair-b",
+                                        "row",    "number-and-shapes"};
     static char paths[20][64];
     const char *pictures[20];
     for (uint32_t i = 0; i < 20; i++) {
@@ -194,10 +197,9 @@ static void twenty_pictures_run_in_the_memory_of_two(void)
     for (uint32_t i = 0; i < 3; i++) {
         together->asks[i].body = make_body("Which number can you see?", pictures + i, 18, "\"max_tokens\":4");
     }
-    CU_ASSERT_FATAL(booted_answer(together,
-                                  "--model-path demo/model --context-length 4096 " SMALL
-                                  "SGLANG_VLM_CACHE_SIZE_MB=0 --threads 2",
-                                  NULL));
+    CU_ASSERT_FATAL(booted_answer(
+        together, "--model-path demo/model --context-length 4096 " SMALL "SGLANG_VLM_CACHE_SIZE_MB=0 --threads 2",
+        NULL));
     for (uint32_t i = 0; i < 3; i++) {
         CU_ASSERT_EQUAL(together->asks[i].err, ERR_OK);
         CU_ASSERT(together->asks[i].prompt_tokens > 18 * 40);

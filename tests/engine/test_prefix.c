@@ -1,5 +1,5 @@
-/* Properties of engine/prefix.c: it finds exactly the longest beginning that was put in, by tokens and pictures, and evicts
- * the least recently used end first. */
+/* Properties of engine/prefix.c: it finds exactly the longest beginning that was put in, by tokens and pictures, and
+ * evicts the least recently used end first. */
 #include "engine/prefix.h"
 #include "tests/engine/engine_pools.h"
 #include "tests/harness.h"
@@ -43,8 +43,7 @@ static void put_in(const struct prefix_key *key)
         uint32_t rest = key->count - first < KV_PAGE_TOKENS ? key->count - first : KV_PAGE_TOKENS;
         list[count] = prefix_take(&prefix);
         CU_ASSERT_FATAL(list[count] != KV_NONE);
-        enum prefix_outcome outcome =
-            prefix_insert(&prefix, key, first, rest, parent, &list[count], &parent);
+        enum prefix_outcome outcome = prefix_insert(&prefix, key, first, rest, parent, &list[count], &parent);
         CU_ASSERT_FATAL(outcome != PREFIX_REFUSED);
         count++;
     }

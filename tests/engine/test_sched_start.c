@@ -1,4 +1,5 @@
-/* Properties of engine/sched_start.c: whole prompts or nothing, safe growth, pauses that end, beginnings that are reused. */
+/* Properties of engine/sched_start.c: whole prompts or nothing, safe growth, pauses that end, beginnings that are
+ * reused. */
 #include "tests/engine/sched_world.h"
 
 static void finish_all(void)

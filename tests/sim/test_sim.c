@@ -245,8 +245,7 @@ static void tick(uint32_t wanted)
     while (sim.submitted < wanted && draw(3) == 0 && sim.live_count < REQUESTS) {
         arrive();
     }
-    if (sim.has_leavers && draw(25) == 0 &&
-        sim.live_count > 0) { /* a leaving client would break a deadlock */
+    if (sim.has_leavers && draw(25) == 0 && sim.live_count > 0) { /* a leaving client would break a deadlock */
         atomic_store(&sim.live[draw(sim.live_count)]->is_cancelled, true);
     }
     sched_sweep(&sim.sched);
