@@ -54,13 +54,15 @@ static float random_value(struct trial *trial)
     return (float)sum * (1.7320508f / 65536);
 }
 
-/* Values that break things: zeros of both signs, denormals, large and tiny ones. */
+/* Values that break things: zeros of both signs, denormals, large and tiny ones, ties between two bf16. */
 static float corner_value(struct trial *trial)
 {
-    static const float extremes[] = {0.0f, -0.0f, 1e-40f, -1e-39f, 3e4f, -3e4f, 1e-20f, 1.0f, -1.0f, 0.5f};
+    static const float extremes[] = {0.0f,   -0.0f, 1e-40f, -1e-39f, 3e4f,      -3e4f,
+                                     1e-20f, 1.0f,  -1.0f,  0.5f,    0x1.01p0f, -0x1.03p3f};
+    enum { EXTREMES = sizeof extremes / sizeof *extremes };
     uint32_t pick = trial_random(trial, 40);
 
-    return pick < 10 ? extremes[pick] : random_value(trial);
+    return pick < EXTREMES ? extremes[pick] : random_value(trial);
 }
 
 void trial_fill(struct trial *trial, void *data, enum operand_kind kind, size_t count, float scale)
