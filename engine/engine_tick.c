@@ -66,9 +66,10 @@ static bool take_orders(struct engine *engine)
         sched_sweep(&engine->sched);
         has_any = true;
     }
-    if (atomic_exchange_explicit(&engine->wants_flush, false, memory_order_acq_rel)) {
-        enum err err = sched_flush(&engine->sched);
-        log_info("flush_cache done=%d", err == ERR_OK);
+    /* Behind the arrivals: whoever was submitted after the order still waits, and will find the caches empty. */
+    if (atomic_load_explicit(&engine->wants_flush, memory_order_acquire) && sched_flush(&engine->sched) == ERR_OK) {
+        atomic_store_explicit(&engine->wants_flush, false, memory_order_relaxed);
+        log_info("flush_cache done=1");
     }
     return has_any;
 }

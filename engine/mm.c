@@ -34,6 +34,7 @@ void mm_open(struct mm *mm, uint32_t picture_pages)
     assert(picture_pages == 0 || mm->page_count >= 2 * picture_pages);
     mm->free_pages = mm->page_count;
     mm->free_features = mm->feature_count;
+    mm->keeps = mm->page_count > 2 * picture_pages;
     for (uint32_t i = 0; i < mm->feature_count; i++) {
         mm_at(i)->is_used = 0;
     }
@@ -196,7 +197,7 @@ bool mm_acquire(struct mm *mm, const struct picture *picture, bool is_eldest, ui
 /* What becomes of a feature that nobody holds and nobody works on. True: gone. */
 static bool retire(struct mm *mm, uint32_t index)
 {
-    if (mm_at(index)->state == MM_READY) {
+    if (mm_at(index)->state == MM_READY && mm->keeps) {
         list_append(mm, index);
         return false;
     }

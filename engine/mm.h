@@ -1,7 +1,8 @@
 /* mm: encoded pictures ("features") in MM pages, and the cache of them by the full digest of file and preprocessing.
  *
  * A feature is made once for all requests that wait for it. It lives while somebody holds it; after that, encoded, it
- * stays as evictable cache. So a repeated picture is neither decoded nor encoded again.
+ * stays as evictable cache, unless the plan has no pages for one. So a repeated picture is neither decoded nor encoded
+ * again.
  */
 #ifndef ENGINE_MM_H
 #define ENGINE_MM_H
@@ -43,6 +44,7 @@ struct mm {
     uint32_t feature_count, free_features, evictable_features;
     uint32_t oldest, newest; /* evictable features */
     uint64_t hit_count, evicted_count;
+    bool keeps; /* features that nobody holds; off when the plan has no page for them */
 };
 
 /* Bytes of a FEATURE element. */
@@ -56,8 +58,9 @@ struct mm_feature *mm_at(uint32_t feature);
  * Anybody but the eldest leaves a whole largest picture's pages free or evictable, so the eldest always gets on. */
 bool mm_acquire(struct mm *mm, const struct picture *picture, bool is_eldest, uint32_t *feature);
 
-/* One holder less. Without holders a READY feature becomes evictable, a WANTED or DECODED one is gone; one that is
- * being worked on stays until mm_settle. Gone ones are MM_NONE for everybody; returns true if it is gone. */
+/* One holder less. Without holders a READY feature becomes evictable (or is gone, without a cache), a WANTED or DECODED
+ * one is gone; one that is being worked on stays until mm_settle. Gone ones are MM_NONE for everybody; returns true if
+ * it is gone. */
 bool mm_release(struct mm *mm, uint32_t feature);
 
 /* Work on the feature ended: `state` is DECODED, READY, or WANTED again (failed). True if it is gone, since nobody

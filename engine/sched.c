@@ -396,7 +396,7 @@ uint32_t sched_load(const struct sched *sched)
 
 enum err sched_flush(struct sched *sched)
 {
-    if (sched_load(sched) > 0) {
+    if (sched->started_count > 0) {
         return ERR_BUSY;
     }
     prefix_flush(&sched->prefix);

@@ -166,7 +166,7 @@ bool sched_has_decode(const struct sched *sched);
 /* Started and waiting requests, those that leave included. */
 uint32_t sched_load(const struct sched *sched);
 
-/* Empties the caches. ERR_BUSY while requests run or wait. */
+/* Empties the caches. ERR_BUSY while a request is started: it may hold what is cached. */
 enum err sched_flush(struct sched *sched) ERR_CHECKED;
 
 /* Asserts every invariant: counts, holders, states, the safe state. For tests. */

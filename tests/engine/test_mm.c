@@ -104,6 +104,17 @@ static void the_least_recent_picture_makes_room(void)
     CU_ASSERT(mm_release(&mm, feature));
 }
 
+static void without_a_cache_nothing_outlives_its_holders(void)
+{
+    struct picture picture = picture_of(1, 2);
+    uint32_t feature;
+    mm_open(&mm, PAGES / 2); /* two pictures' pages and none besides */
+    CU_ASSERT(mm_acquire(&mm, &picture, true, &feature));
+    encode(feature);
+    CU_ASSERT(mm_release(&mm, feature));
+    CU_ASSERT(mm.evictable_pages == 0 && mm.free_pages == PAGES);
+}
+
 static void a_feature_that_is_worked_on_outlives_its_holders(void)
 {
     struct picture picture = picture_of(1, 1);
@@ -138,6 +149,7 @@ int main(int argc, char **argv)
     static const struct harness_case cases[] = {
         CASE(all_who_want_a_picture_hold_one_feature),
         CASE(digest_and_grid_both_count),
+        CASE(without_a_cache_nothing_outlives_its_holders),
         CASE(the_younger_leave_a_whole_picture_for_the_eldest),
         CASE(the_least_recent_picture_makes_room),
         CASE(a_feature_that_is_worked_on_outlives_its_holders),
