@@ -98,6 +98,7 @@ static uint16_t find_shard(struct loader *loader, const char *name, size_t bytes
 static void note_index_line(struct loader *loader, const struct json_event *key, const struct json_event *file)
 {
     struct bind_place place;
+    assert(key->kind == JSON_KEY && file->kind == JSON_STRING);
     uint16_t shard = find_shard(loader, file->text, file->bytes);
 
     switch (bind_find(loader->checkpoint, key->text, key->bytes, &place)) {
@@ -222,6 +223,7 @@ static void bind_entry(struct loader *loader, uint16_t shard, const struct tenso
 {
     const char *file = loader->shards[shard].name;
     struct bind_place place;
+    assert(entry->begin <= entry->end && entry->end <= loader->shards[shard].map_bytes);
     int name_bytes = (int)entry->name_bytes;
 
     switch (bind_find(loader->checkpoint, entry->name, entry->name_bytes, &place)) {
@@ -252,6 +254,7 @@ static void bind_entry(struct loader *loader, uint16_t shard, const struct tenso
 
 static void read_shard(struct loader *loader, uint16_t number)
 {
+    assert(number < loader->shard_count);
     struct shard *shard = &loader->shards[number];
     struct safetensors file = {.entries = loader->entries, .capacity = loader->entry_capacity};
 
@@ -331,11 +334,13 @@ const void *loader_tensor(const struct loader *loader, uint32_t index, enum tens
 
 uint64_t loader_file_bytes(const struct loader *loader)
 {
+    assert(loader->bound_count == loader->checkpoint->tensor_count);
     return loader->file_bytes;
 }
 
 void loader_close(struct loader *loader)
 {
+    assert(loader->shard_count > 0 && loader->shard_count <= SHARDS_MAX);
     for (uint32_t i = 0; i < loader->shard_count; i++) {
         domain_file_unmap(loader->shards[i].map, loader->shards[i].map_bytes);
         loader->shards[i].map = NULL;

@@ -58,6 +58,7 @@ static bool read_numbers(struct json_reader *reader, uint64_t *numbers, uint32_t
 {
     struct json_event event;
 
+    assert(numbers != NULL && capacity > 0);
     *count = 0;
     if (json_next(reader, &event) != ERR_OK || event.kind != JSON_ARRAY_BEGIN) {
         return false;
@@ -95,6 +96,8 @@ static bool check_size(struct safetensors *file, const struct tensor_entry *entr
 {
     uint64_t total = bits;
 
+    assert(bits > 0 && entry->begin <= entry->end);
+    assert(entry->rank <= SAFETENSORS_RANK_MAX);
     for (uint32_t i = 0; i < entry->rank; i++) {
         if (__builtin_mul_overflow(total, entry->shape[i], &total)) {
             return refuse(file, "its shape overflows", entry);
@@ -244,6 +247,7 @@ static bool check_cover(struct safetensors *file, uint64_t data_at, uint64_t len
 {
     uint64_t expected = data_at;
 
+    assert(data_at >= LENGTH_BYTES && data_at <= length);
     for (uint32_t i = 0; i < file->count; i++) {
         const struct tensor_entry *entry = &file->entries[i];
         if (entry->begin < expected) {

@@ -19,6 +19,7 @@ enum {
 
 uint32_t bind_repeat(const struct checkpoint *checkpoint, const struct tensor_row *row)
 {
+    assert(checkpoint->arch != NULL && row->name != NULL);
     if (row->presence == ABSENT_IF_TIED && checkpoint->is_tied) {
         return 0;
     }
@@ -35,6 +36,8 @@ uint32_t bind_repeat(const struct checkpoint *checkpoint, const struct tensor_ro
 
 uint32_t bind_out(const struct checkpoint *checkpoint, const struct tensor_row *row)
 {
+    assert(row->shape[0] != NO_DIM);
+    assert(checkpoint->dims[row->shape[0]] > 0);
     return checkpoint->dims[row->shape[0]];
 }
 
@@ -62,6 +65,8 @@ void bind_measure(const struct checkpoint *checkpoint, uint32_t *tensor_count, u
 
 bool bind_next(const struct checkpoint *checkpoint, struct bind_place *place)
 {
+    assert(checkpoint->arch != NULL);
+    assert(place->row == NULL || place->row->name != NULL); /* not called again behind the last */
     if (place->row == NULL) {
         *place = (struct bind_place){checkpoint->arch->tensors, 0, 0};
     } else {
@@ -79,6 +84,8 @@ void bind_name(const struct bind_place *place, char name[TENSOR_NAME_BYTES_MAX])
 {
     const char *hole = strstr(place->row->name, "%d");
 
+    assert(strlen(place->row->name) + LAYER_DIGITS_MAX < TENSOR_NAME_BYTES_MAX);
+    assert(hole != NULL || place->layer == 0);
     if (hole == NULL) {
         (void)snprintf(name, TENSOR_NAME_BYTES_MAX, "%s", place->row->name);
     } else {
@@ -135,6 +142,7 @@ static bool normalize(const struct arch *arch, const char *name, size_t bytes, c
     if (bytes > TENSOR_NAME_BYTES_MAX) {
         return false;
     }
+    assert(bytes == 0 || name != NULL);
     memcpy(out, name, bytes);
     *out_bytes = bytes;
     return true;

@@ -30,6 +30,7 @@ struct folder_file {
 
 static bool map_file(const char *folder, const char *name, struct folder_file *file)
 {
+    assert(folder != NULL && name != NULL);
     char path[PATH_BYTES_MAX];
     int length = snprintf(path, sizeof path, "%s/%s", folder, name);
 
@@ -167,6 +168,7 @@ static int32_t read_token_id(const struct checkpoint *checkpoint, const struct c
 {
     int32_t id = -1;
 
+    assert(checkpoint->vocab > 0);
     if (!config_i32(config, key, &id)) {
         if (is_required) {
             start_refuse(START_BAD_MODEL, "%s: \"%s\" is missing", config->file, key);
@@ -212,6 +214,7 @@ static void read_vision(struct checkpoint *checkpoint, const struct config_text 
     int32_t blocks[VISION_BLOCKS_MAX];
     uint32_t count = 0;
 
+    assert(checkpoint->dims[V_BLOCKS] > 0 && checkpoint->dims[V_BLOCKS] <= VISION_BLOCKS_MAX);
     checkpoint->has_vision = true;
     checkpoint->image_token_id = read_token_id(checkpoint, config, "image_token_id", true);
     checkpoint->vision_start_token_id = read_token_id(checkpoint, config, "vision_start_token_id", true);
@@ -291,6 +294,7 @@ static uint32_t read_edge(const struct config_text *config, const char *key, uin
 {
     uint32_t value = 0;
 
+    assert(of_model > 0);
     if (!config_u32(config, key, &value)) {
         log_warn("config_default file=%s key=%s value=%u from=config.json", config->file, key, of_model);
         return of_model;
@@ -372,6 +376,7 @@ static void read_eos(struct checkpoint *checkpoint, const struct config_text *ge
     char path[CONFIG_PATH_BYTES];
     const struct config_text *source = generation;
 
+    assert(checkpoint->vocab > 0 && checkpoint->eos_count == 0);
     if (!config_i32_list(generation, "eos_token_id", checkpoint->eos_ids, EOS_IDS_MAX, &checkpoint->eos_count)) {
         source = config;
         (void)config_i32_list(config, config_text_path(config, "eos_token_id", path), checkpoint->eos_ids, EOS_IDS_MAX,
@@ -393,6 +398,7 @@ static float read_sampling(const struct config_text *generation, const char *key
 {
     double value = fallback;
 
+    assert(least <= fallback && fallback <= most);
     (void)config_f64(generation, key, &value);
     if (!(value >= least && value <= most)) {
         start_refuse(START_BAD_MODEL, "%s: \"%s\" is %g; expected %g to %g", generation->file, key, value, least, most);

@@ -52,6 +52,7 @@ static bool find_key(struct json_span text, const char *key, size_t key_bytes, s
     struct json_event event;
     bool is_found = false;
 
+    assert(key_bytes > 0 && value != NULL);
     json_open_raw(&reader, text.bytes, text.length);
     if (json_next(&reader, &event) != ERR_OK || event.kind != JSON_OBJECT_BEGIN) {
         return false;
@@ -118,6 +119,7 @@ bool config_find(const struct config_text *config, const char *path, struct json
 static _Noreturn void refuse_type(const struct config_text *config, const char *path, struct json_span value,
                                   const char *expected)
 {
+    assert(value.length > 0 && value.bytes != NULL);
     int length = value.length > 60 ? 60 : (int)value.length;
 
     start_refuse(START_BAD_MODEL, "%s: \"%s\" is %.*s; expected %s", config->file, path, length, value.bytes, expected);
@@ -125,6 +127,7 @@ static _Noreturn void refuse_type(const struct config_text *config, const char *
 
 static bool number_of(struct json_span value, int64_t least, int64_t most, int64_t *number)
 {
+    assert(least <= most);
     return json_number_i64(value.bytes, value.length, number) && *number >= least && *number <= most;
 }
 
@@ -192,6 +195,7 @@ bool config_bool(const struct config_text *config, const char *path, bool *value
 
 bool config_string(const struct config_text *config, const char *path, struct json_span *value)
 {
+    assert(value != NULL);
     if (!config_find(config, path, value)) {
         return false;
     }
@@ -247,6 +251,7 @@ bool config_i32_list(const struct config_text *config, const char *path, int32_t
     struct list_walk walk;
     int64_t value = 0;
 
+    assert(values != NULL && capacity > 0);
     *count = 0;
     if (!config_find(config, path, &span)) {
         return false;
@@ -269,6 +274,7 @@ bool config_f64_list(const struct config_text *config, const char *path, double 
     struct list_walk walk;
     double value = 0;
 
+    assert(values != NULL && capacity > 0);
     *count = 0;
     if (!config_find(config, path, &span)) {
         return false;

@@ -15,6 +15,7 @@ enum { STEPS_MAX = 64 }; /* rows of the text tables together, or of one tower ta
 
 const struct buffer_row *plan_steps_buffer(const struct arch *arch, enum buffer buffer)
 {
+    assert(arch->buffers != NULL && buffer < BUFFER_COUNT);
     for (const struct buffer_row *row = arch->buffers; row->buffer != NO_BUFFER; row++) {
         if (row->buffer == buffer) {
             return row;
@@ -198,6 +199,8 @@ static const char *check_scatter(const struct rule *rule)
 
 static const char *check_row(const struct rule *rule)
 {
+    assert(rule->arch != NULL && rule->heads != NULL);
+    assert(rule->row->op != OP_COUNT);
     switch (rule->row->op) {
     case OP_EMBED:
         return check_embed(rule);
@@ -327,6 +330,8 @@ static void find_overlaps(const struct arch *arch, const struct sequence *sequen
 {
     uint32_t first[BUFFER_COUNT], last[BUFFER_COUNT];
 
+    assert(sequence->count > 0);
+    assert(sequence->loop_first <= sequence->loop_end && sequence->loop_end <= sequence->count);
     for (uint32_t b = 0; b < BUFFER_COUNT; b++) {
         first[b] = UINT32_MAX;
         last[b] = 0;
@@ -390,6 +395,7 @@ static uint64_t place_set(const struct arch *arch, const uint32_t *dims, enum ke
                 }
             }
         }
+        assert(next != 0 && at % 64 == 0);
         offset[next] = at;
         placed |= UINT64_C(1) << next;
         peak = at + bytes[next] > peak ? at + bytes[next] : peak;

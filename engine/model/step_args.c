@@ -10,6 +10,7 @@
 
 static const struct buffer_row *holder_of(const struct step_frame *frame, enum buffer buffer)
 {
+    assert(buffer != NO_BUFFER);
     return plan_steps_buffer(frame->arch, plan_steps_holder(frame->arch, buffer));
 }
 
@@ -25,7 +26,10 @@ static uint32_t width_of(const struct step_frame *frame, enum buffer buffer)
 
 static uint32_t rows_of(const struct step_frame *frame, enum buffer buffer)
 {
-    return frame->rows[plan_steps_buffer(frame->arch, buffer)->shape[0]];
+    enum dim rows = plan_steps_buffer(frame->arch, buffer)->shape[0];
+
+    assert(frame->rows[rows] <= frame->dims[rows]);
+    return frame->rows[rows];
 }
 
 /* Elements from a row to the next: a view of columns strides as its holder. */
@@ -54,6 +58,7 @@ void *step_args_address(const struct step_frame *frame, enum buffer buffer)
 static void fill_linear(const struct step_frame *frame, const struct step_row *row, uint32_t layer,
                         struct step_call *call)
 {
+    assert(row->weight[0] != 0);
     call->matrix[0] = weights_matrix(frame->bank, row->weight[0], layer);
     call->args.linear = (struct linear_args){
         .out = step_args_address(frame, row->out),
@@ -70,6 +75,7 @@ static void fill_linear(const struct step_frame *frame, const struct step_row *r
 static void fill_linear_swiglu(const struct step_frame *frame, const struct step_row *row, uint32_t layer,
                                struct step_call *call)
 {
+    assert(row->weight[0] != 0 && row->weight[1] != 0);
     call->matrix[0] = weights_matrix(frame->bank, row->weight[0], layer);
     call->matrix[1] = weights_matrix(frame->bank, row->weight[1], layer);
     call->args.linear_swiglu = (struct linear_swiglu_args){
@@ -127,6 +133,7 @@ static void fill_gelu_erf(const struct step_frame *frame, const struct step_row 
 
 static void fill_rotary_table(const struct step_frame *frame, const struct step_row *row, struct step_call *call)
 {
+    assert(width_of(frame, row->out) == frame->dims[frame->heads->half_dim]);
     call->args.rotary_table = (struct rotary_table_args){
         .cos = step_args_address(frame, row->out),
         .sin = step_args_address(frame, row->in[0]),
@@ -156,6 +163,7 @@ static void fill_rotary(const struct step_frame *frame, const struct step_row *r
 
 static void fill_kv_write(const struct step_frame *frame, const struct step_row *row, struct step_call *call)
 {
+    assert(width_of(frame, row->in[0]) == frame->store.kv_heads * frame->store.head_dim);
     call->args.kv_write = (struct kv_write_args){
         .store = &frame->store,
         .k = step_args_address(frame, row->in[0]),
@@ -170,6 +178,8 @@ static void fill_kv_write(const struct step_frame *frame, const struct step_row 
 
 static void fill_attention(const struct step_frame *frame, const struct step_row *row, struct step_call *call)
 {
+    assert(width_of(frame, row->out) == frame->dims[frame->heads->heads] * frame->store.head_dim);
+    assert(frame->dims[frame->heads->heads] % frame->store.kv_heads == 0);
     call->args.attention = (struct attention_args){
         .out = step_args_address(frame, row->out),
         .q = step_args_address(frame, row->in[0]),
@@ -186,6 +196,7 @@ static void fill_attention(const struct step_frame *frame, const struct step_row
 
 static void fill_patchify(const struct step_frame *frame, const struct step_row *row, struct step_call *call)
 {
+    assert(frame->first_patch % frame->dims[V_GROUP] == 0);
     call->args.patchify = (struct patchify_args){
         .out = step_args_address(frame, row->out),
         .rgb = frame->rgb,
@@ -204,6 +215,7 @@ static void fill_patchify(const struct step_frame *frame, const struct step_row 
 
 static void fill_scatter_rows(const struct step_frame *frame, const struct step_row *row, struct step_call *call)
 {
+    assert(frame->first_patch % frame->dims[V_GROUP] == 0);
     call->args.scatter_rows = (struct scatter_rows_args){
         .pages = frame->pages,
         .in = step_args_address(frame, row->in[0]),

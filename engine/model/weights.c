@@ -207,6 +207,9 @@ void weights_load(struct weight_bank *bank, enum load_format format, void *scrat
         loader = loader_open(checkpoint, scratch, scratch_bytes);
         log_info("weights tensors=%u file_bytes=%llu packed_bytes=%llu", checkpoint->tensor_count,
                  (unsigned long long)loader_file_bytes(loader), (unsigned long long)bank->bytes);
+    } else {
+        log_info("weights_made_up tensors=%u packed_bytes=%llu", checkpoint->tensor_count,
+                 (unsigned long long)bank->bytes);
     }
     while (bind_next(checkpoint, &place)) {
         enum tensor_type type = TENSOR_BF16;

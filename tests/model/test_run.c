@@ -285,6 +285,37 @@ static void dummy_weights_are_small_and_repeat(void)
     }
 }
 
+/* The published 7B, without its weights: what the plan asks for. */
+static void the_7b_measures_without_weights(void)
+{
+    static struct checkpoint checkpoint;
+    struct model_sizes sizes, bounded;
+    struct model_limits limits = {
+        .dtype = MODEL_BF16,
+        .step_rows_max = 8192 + 64,
+        .logit_rows_max = 64,
+        .sequences_max = 64,
+        .patches_max = 65536,
+        .tile_rows_max = 256,
+        .threads = 2,
+    };
+    checkpoint_read(&checkpoint, &(struct checkpoint_source){.folder = "tests/data/models/Qwen2.5-VL-7B-Instruct"});
+    model_measure(&checkpoint, &limits, &sizes);
+    CU_ASSERT_EQUAL(sizes.kv_page_bytes, 57344 * KV_PAGE_TOKENS);
+    CU_ASSERT_EQUAL(sizes.mm_page_bytes, 3584 * 2 * MM_PAGE_TOKENS);
+    CU_ASSERT_EQUAL(sizes.pixels_bytes, 65536 * 14 * 14 * 3);
+    CU_ASSERT_EQUAL(sizes.logits_bytes, UINT64_C(64) * 152064 * 4);
+    CU_ASSERT(sizes.weights_bytes >= checkpoint.tensor_bytes);
+    /* A patch costs its residual row, its key and its value; nothing else grows with the picture but the order. */
+    limits.patches_max = 32768;
+    model_measure(&checkpoint, &limits, &bounded);
+    CU_ASSERT_EQUAL(sizes.act_vision_bytes - bounded.act_vision_bytes, UINT64_C(32768) * 1280 * (4 + 2 + 2));
+    CU_ASSERT_EQUAL(sizes.act_text_bytes, bounded.act_text_bytes);
+    limits.patches_max = 0;
+    model_measure(&checkpoint, &limits, &bounded);
+    CU_ASSERT(bounded.act_vision_bytes == 0 && bounded.pixels_bytes == 0);
+}
+
 int main(int argc, char **argv)
 {
     static const struct harness_case cases[] = {
@@ -298,6 +329,7 @@ int main(int argc, char **argv)
         CASE(company_does_not_change_a_bit),
         CASE(threads_do_not_change_a_bit),
         CASE(dummy_weights_are_small_and_repeat),
+        CASE(the_7b_measures_without_weights),
         {NULL, NULL},
     };
     log_set_level(LOG_ERROR);
