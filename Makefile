@@ -79,7 +79,7 @@ test-c: $(TESTS)
 	@tests/run.sh $(TESTS)
 
 # Whole-server tests are Python; one of them uses the official client, so they run in an environment of their own.
-SERVER_TESTS := $(wildcard tests/pools/test_*.py tests/plan/test_*.py tests/server/test_*.py)
+SERVER_TESTS := $(wildcard tests/pools/test_*.py tests/plan/test_*.py tests/server/test_*.py tests/tools/test_*.py)
 PYTHON       := build/venv/bin/python
 
 $(PYTHON):
@@ -87,7 +87,7 @@ $(PYTHON):
 	@build/venv/bin/pip install --quiet openai prometheus_client
 
 .PHONY: test-server
-test-server: $(PROGRAM) $(PYTHON) ## run the whole-server tests alone
+test-server: $(PROGRAM) $(PYTHON) build/tools/tidy build/tools/interposer.so ## run the whole-server tests alone
 	@PYTHON=$(PYTHON) ASHLAR=$(PROGRAM) tests/run.sh $(SERVER_TESTS)
 
 .PHONY: test
