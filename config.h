@@ -28,6 +28,8 @@ enum {
     SERVED_NAME_BYTES_MAX = 900,       /* --served-model-name; its card is one piece even if all of it is escaped */
     ACCEPT_REST_MS = 50,               /* after accept found no descriptor or no element */
     CUT_WAIT_MS = 5000,                /* for the engine and the sockets after the shutdown grace */
+    SOCKET_SEND_BYTES = 64 * 1024,     /* asked of the kernel, which doubles it: its memory is bounded, too */
+    SOCKET_RECEIVE_BYTES = 256 * 1024, /* more, for uploads over long ways */
     LISTEN_BACKLOG = 4096,             /* the kernel cuts it to its own limit */
 
     /* JSON. */

@@ -68,13 +68,21 @@ static socklen_t parse_address(const char *host, uint16_t port, struct sockaddr_
     return 0;
 }
 
+/* Connections inherit the buffers. Left alone, the kernel would hold megabytes for each reader that stalls. */
+static void set_socket_options(int fd)
+{
+    const int on = 1, send_bytes = SOCKET_SEND_BYTES, receive_bytes = SOCKET_RECEIVE_BYTES;
+
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof send_bytes);
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
+}
+
 void http_server_bind(struct http_server *server, const struct options *options)
 {
     struct sockaddr_storage address;
     socklen_t address_bytes = parse_address(options->host, (uint16_t)options->port, &address);
     sigset_t signals;
-    int on = 1;
-
     const char *name = options->served_model_name != NULL ? options->served_model_name : options->model_path;
     if (name != NULL && strlen(name) > SERVED_NAME_BYTES_MAX) {
         start_refuse(START_USAGE, "--served-model-name: %zu bytes, at most %d", strlen(name), SERVED_NAME_BYTES_MAX);
@@ -87,7 +95,7 @@ void http_server_bind(struct http_server *server, const struct options *options)
     if (server->listen_fd < 0) {
         start_refuse(START_NO_PORT, "no socket: %s", start_errno_text(errno));
     }
-    (void)setsockopt(server->listen_fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    set_socket_options(server->listen_fd);
     if (bind(server->listen_fd, (struct sockaddr *)&address, address_bytes) != 0) {
         start_refuse(START_NO_PORT, "cannot listen on %s port %d: %s", options->host, (int)options->port,
                      start_errno_text(errno));
