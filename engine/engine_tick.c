@@ -16,6 +16,7 @@ enum {
     ROWS_TO_MEASURE = 16, /* steps with fewer say nothing about a row */
     WINDOW_US = 1000000,
     PICTURE_SHARE = 4, /* budgets that a picture gets while prompts, but no streams, wait */
+    ROUND_US = 500000,    /* a round ends after this even if there is nothing but a picture: gauges, the watchdog */
 };
 
 /* ---- what came in ---- */
@@ -266,8 +267,7 @@ static bool has_news(struct engine *engine)
            (engine->sched.is_decoding && picture_is_done(&engine->picture));
 }
 
-/* Units of the tower: at least one a round; while text is computed, only as many as the budget of the round has room
- * for. */
+/* Units of the tower: at least one a round; more as long as the round's budget has room. */
 static bool run_vision(struct engine *engine, uint64_t begin_us, bool has_text)
 {
     struct engine_pace *pace = &engine->pace;
@@ -276,7 +276,7 @@ static bool run_vision(struct engine *engine, uint64_t begin_us, bool has_text)
     if (!begin_encode(engine)) {
         return false;
     }
-    budget_us = sched_has_decode(&engine->sched) ? budget_us : PICTURE_SHARE * budget_us;
+    budget_us = sched_has_decode(&engine->sched) ? budget_us : has_text ? PICTURE_SHARE * budget_us : ROUND_US;
     for (;;) {
         uint64_t unit_us = clock_now_us();
         bool is_done = model_vision_advance(engine->parts.model);
@@ -287,7 +287,7 @@ static bool run_vision(struct engine *engine, uint64_t begin_us, bool has_text)
             atomic_fetch_add_explicit(&engine->stats.pictures_encoded_total, 1, memory_order_relaxed);
             return true;
         }
-        if (has_news(engine) || (has_text && now_us + pace->unit_us > begin_us + budget_us)) {
+        if (has_news(engine) || now_us + pace->unit_us > begin_us + budget_us) {
             return true;
         }
     }
