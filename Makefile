@@ -129,7 +129,7 @@ headers: ## compile each header alone
 .PHONY: lint
 lint: tidy headers ## tidy, each header alone, clang-tidy, cppcheck
 	@printf '%s\n' $(LINTED) | xargs -P 2 -n 4 sh -c 'clang-tidy --quiet "$$@" -- -std=c11 $(DEFINES) -I. -Ibuild/release \
-	    2>/dev/null' clang-tidy
+	    -march=sapphirerapids 2>/dev/null' clang-tidy
 	@cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --suppressions-list=tools/cppcheck.txt -j 2 \
 	    --enable=warning,performance,portability -I. $(DEFINES) pools kernels engine tools
 

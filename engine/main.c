@@ -18,7 +18,8 @@
 static struct options options;
 static struct boot boot;
 static struct http_server server;
-static char text[PLAN_TEXT_BYTES]; /* or the help's, which is as long */
+static char text[PLAN_TEXT_BYTES]; /* or the help's */
+_Static_assert(sizeof text >= OPTIONS_HELP_BYTES, "the help fits");
 
 /* Prints the plan to standard output, or to standard error beside the log. Refuses what does not fit. */
 static void show_plan(bool is_for_log)
@@ -156,7 +157,6 @@ int main(int argument_count, char **arguments, char **environment)
     case COMMAND_ASK:
         return run_ask();
     case COMMAND_HELP:
-        assert(sizeof text >= OPTIONS_HELP_BYTES);
         start_print(text, options_help(text, sizeof text));
         return START_OK;
     case COMMAND_VERSION:

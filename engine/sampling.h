@@ -35,7 +35,7 @@ uint64_t sampling_work_bytes(uint32_t vocab);
 double sampling_noise(uint64_t seed, uint32_t choice, uint32_t position);
 
 /* Chooses a token with the noise `uniform`. ERR_INTERNAL if a logit is not a number or +infinity, or none may be
- * chosen. `work` has sampling_work_bytes(vocab) bytes, all zero before the first use; it is left fit for the next. */
-enum err sampling_choose(const struct sampling_row *row, double uniform, void *work, int32_t *token) ERR_CHECKED;
+ * chosen. `memory` has sampling_work_bytes(vocab) bytes, all zero before the first use; it is left fit for the next. */
+enum err sampling_choose(const struct sampling_row *row, double uniform, void *memory, int32_t *token) ERR_CHECKED;
 
 #endif

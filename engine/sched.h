@@ -135,10 +135,10 @@ uint32_t sched_plan(struct sched *sched, uint32_t rows_max, struct sched_share *
 void sched_advance(struct sched *sched, const struct sched_share *share);
 
 /* The token behind the last row. The caller published it, or ends the request after this. */
-void sched_append(struct sched *sched, uint32_t slot, int32_t token);
+void sched_append(struct sched *sched, uint32_t index, int32_t token);
 
 /* The request is over; its finish or err is set. Everything but its body's use by the worker is given back now. */
-void sched_end(struct sched *sched, uint32_t slot);
+void sched_end(struct sched *sched, uint32_t index);
 
 /* The next request that ended, NULL: none. It is not the scheduler's any more. */
 struct request *sched_take_ended(struct sched *sched);

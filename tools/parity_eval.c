@@ -4,6 +4,7 @@
 #include "tests/model/case_run.h"
 #include "tools/parity_text.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 enum { ANSWER_IDS_MAX = 256, PICTURES_MAX = 4, TEXT_MAX = 4096 };
@@ -157,6 +158,7 @@ static void ask(struct rig *rig, const struct question *question, struct case_ro
     uint32_t count = answer(rig, room, &prompt);
     const int32_t *ids = room->ids + prompt.count;
     size_t bytes = parity_decode(ids, count, text, sizeof text);
+    assert(question->answer_ids != NULL && question->truth.bytes != NULL);
     bool is_equal = count == question->answer_count && memcmp(ids, question->answer_ids, count * sizeof ids[0]) == 0;
     bool is_right = bytes == question->truth.length && memcmp(text, question->truth.bytes, bytes) == 0;
     tally->equal += is_equal ? 1 : 0;
