@@ -98,7 +98,7 @@ test: ## install what tests need, build, run the whole quick suite
 	@tools/packages.sh test
 	@$(MAKE) --no-print-directory -j2 $(PROGRAM) $(TESTS) $(PYTHON) build/tools/interposer.so build/tools/tidy
 	@$(MAKE) --no-print-directory tidy symcheck
-	@PYTHON=$(PYTHON) tests/run.sh $(TESTS) $(SERVER_TESTS) tools/noheap.py
+	@PYTHON=$(PYTHON) SOAK_SECONDS=120 tests/run.sh $(TESTS) $(SERVER_TESTS) tools/noheap.py tools/soak.py
 
 .PHONY: faults
 faults: $(PROGRAM) ## fence 6 in full: every get of every pool is refused, once and from then on
@@ -147,6 +147,10 @@ build/tools/interposer.so: tools/interposer.c pools/seal.h
 noheap: $(PROGRAM) build/tools/interposer.so ## a real server, 300 requests: no heap, brk, mmap call after ready
 	@python3 tools/noheap.py
 
+.PHONY: soak
+soak: $(PROGRAM) build/tools/interposer.so ## 20,000 mixed requests over 256 connections (SOAK_REQUESTS, SOAK_SECONDS)
+	@ASHLAR=$(PROGRAM) python3 tools/soak.py
+
 # Programs of tools/: build/ashlar-NAME from NAME.c and the NAME_*.c beside it.
 TOOLS := build/ashlar-bench build/ashlar-parity
 .SECONDEXPANSION:
@@ -178,6 +182,7 @@ SANITIZE_tsan  := -fsanitize=thread
 sanitized: $(PROGRAM) $(TESTS)
 	@tests/run.sh $(TESTS)
 	@ASHLAR=$(PROGRAM) python3 tests/server/mixture.py
+	@ASHLAR=$(PROGRAM) SOAK_MEMORY=0 SOAK_REQUESTS=2000 SOAK_SECONDS=150 SOAK_CONNECTIONS=64 python3 tools/soak.py
 
 # Fuzzing: clang's libFuzzer over the parsers, FUZZ_SECONDS each, corpora from tests/data.
 FUZZ_SECONDS ?= 30
