@@ -138,6 +138,7 @@ struct engine *engine_open(const struct engine_parts *parts)
     assert(engine->parts.model == NULL && parts->model != NULL);
     assert(parts->step_budget_ms > 0 && parts->decode_log_interval > 0);
     engine->parts = *parts;
+    pace_open(&engine->pace, (uint64_t)parts->step_budget_ms * 1000);
     engine->queues = take_pool(POOL_QUEUE);
     open_engine_memory(engine);
     open_queues(engine);

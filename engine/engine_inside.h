@@ -6,16 +6,15 @@
 #include "engine/batch.h"
 #include "engine/engine_open.h"
 #include "engine/intake.h"
+#include "engine/pace.h"
 #include "engine/picture.h"
 #include "engine/sched.h"
 #include "pools/ring.h"
 
 enum health_state { HEALTH_IDLE, HEALTH_WANTED, HEALTH_RUNNING, HEALTH_DONE };
 
-/* Estimates that keep a step within its budget. */
-struct engine_pace {
-    uint64_t row_us;    /* of a prompt row in a step, mean of the last ones; 0: none yet */
-    uint64_t unit_us;   /* of a vision unit */
+/* For the log and the throughput's gauge. */
+struct engine_meter {
     uint64_t window_us; /* start of the throughput's window */
     uint64_t window_tokens;
     uint32_t decode_steps;
@@ -31,7 +30,8 @@ struct engine {
     void **mm_pages;        /* [picture_pages]: of the picture being encoded */
     float *logits;          /* [running + 1][vocab] */
     void *sample_work;
-    struct engine_pace pace;
+    struct pace pace;
+    struct engine_meter meter;
 
     /* What others give to the engine's thread. */
     unsigned char *queues; /* the element of QUEUE: intake's rings, arrivals, notices */

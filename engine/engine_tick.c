@@ -12,11 +12,7 @@
 #include <string.h>
 
 enum {
-    ROWS_AT_LEAST = 16,   /* of a prompt in a step, however slow: it must get on */
-    ROWS_TO_MEASURE = 16, /* steps with fewer say nothing about a row */
     WINDOW_US = 1000000,
-    PICTURE_SHARE = 4, /* budgets that a picture gets while prompts, but no streams, wait */
-    ROUND_US = 500000,    /* a round ends after this even if there is nothing but a picture: gauges, the watchdog */
 };
 
 /* ---- what came in ---- */
@@ -77,33 +73,20 @@ static bool take_orders(struct engine *engine)
 
 /* ---- a forward pass ---- */
 
-/* Prompt rows of this step: all that fit, or what the budget allows while somebody streams. */
+/* Prompt rows of this step: all that fit, or what the streams' pace has room for. */
 static uint32_t rows_now(const struct engine *engine)
 {
-    uint32_t most = engine->parts.limits->chunk_tokens;
+    bool has_picture = engine->sched.encoding != MM_NONE || engine->sched.decoded[0] != MM_NONE;
 
-    if (!sched_has_decode(&engine->sched)) {
-        return most;
-    }
-    uint64_t row_us = engine->pace.row_us;
-    uint64_t rows = row_us == 0 ? ROWS_AT_LEAST : (uint64_t)engine->parts.step_budget_ms * 1000 / row_us;
-    rows = rows < ROWS_AT_LEAST ? ROWS_AT_LEAST : rows;
-    return rows < most ? (uint32_t)rows : most;
-}
-
-static uint64_t mean_of(uint64_t mean, uint64_t sample)
-{
-    return mean == 0 ? sample + 1 : (3 * mean + sample) / 4;
+    return pace_rows(&engine->pace, sched_has_decode(&engine->sched), has_picture, engine->parts.limits->chunk_tokens);
 }
 
 static void count_step(struct engine *engine, uint64_t took_us)
 {
     const struct text_step *step = &engine->batch.step;
 
-    if (engine->batch.prefill_rows >= ROWS_TO_MEASURE) {
-        engine->pace.row_us = mean_of(engine->pace.row_us, took_us / step->row_count);
-    }
-    engine->pace.window_tokens += step->logit_row_count;
+    pace_count_step(&engine->pace, step->row_count - engine->batch.prefill_rows, engine->batch.prefill_rows, took_us);
+    engine->meter.window_tokens += step->logit_row_count;
     atomic_fetch_add_explicit(&engine->stats.steps, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&engine->stats.generated_tokens_total, step->logit_row_count, memory_order_relaxed);
     atomic_store_explicit(&engine->stats.last_step_us, clock_now_us(), memory_order_relaxed);
@@ -162,7 +145,7 @@ static uint32_t token_usage(const struct engine *engine)
 /* The lines that SGLang's own scripts read. */
 static void log_step(struct engine *engine)
 {
-    struct engine_pace *pace = &engine->pace;
+    struct engine_meter *meter = &engine->meter;
     const struct sched *sched = &engine->sched;
     uint32_t usage = token_usage(engine);
 
@@ -170,12 +153,12 @@ static void log_step(struct engine *engine)
         log_info("Prefill batch. #new-seq: %u, #new-token: %u, #cached-token: %llu, token usage: %u.%02u, "
                  "#running-req: %u, #queue-req: %u",
                  engine->batch.prefill_shares, engine->batch.prefill_rows,
-                 (unsigned long long)(sched->cached_tokens - pace->logged_cached_tokens), usage / 100, usage % 100,
+                 (unsigned long long)(sched->cached_tokens - meter->logged_cached_tokens), usage / 100, usage % 100,
                  sched->started_count, sched->queued_count);
-        pace->logged_cached_tokens = sched->cached_tokens;
+        meter->logged_cached_tokens = sched->cached_tokens;
         return;
     }
-    if (++pace->decode_steps % engine->parts.decode_log_interval == 0) {
+    if (++meter->decode_steps % engine->parts.decode_log_interval == 0) {
         uint32_t milli = atomic_load_explicit(&engine->stats.tokens_per_second_milli, memory_order_relaxed);
         log_info("Decode batch. #running-req: %u, #token: %u, token usage: %u.%02u, gen throughput (token/s): %u.%02u, "
                  "#queue-req: %u",
@@ -270,24 +253,22 @@ static bool has_news(struct engine *engine)
 /* Units of the tower: at least one a round; more as long as the round's budget has room. */
 static bool run_vision(struct engine *engine, uint64_t begin_us, bool has_text)
 {
-    struct engine_pace *pace = &engine->pace;
-    uint64_t budget_us = (uint64_t)engine->parts.step_budget_ms * 1000;
+    bool has_stream = sched_has_decode(&engine->sched);
 
     if (!begin_encode(engine)) {
         return false;
     }
-    budget_us = sched_has_decode(&engine->sched) ? budget_us : has_text ? PICTURE_SHARE * budget_us : ROUND_US;
     for (;;) {
         uint64_t unit_us = clock_now_us();
         bool is_done = model_vision_advance(engine->parts.model);
         uint64_t now_us = clock_now_us();
-        pace->unit_us = mean_of(pace->unit_us, now_us - unit_us);
+        pace_count_unit(&engine->pace, now_us - unit_us);
         if (is_done) {
             sched_encoded(&engine->sched);
             atomic_fetch_add_explicit(&engine->stats.pictures_encoded_total, 1, memory_order_relaxed);
             return true;
         }
-        if (has_news(engine) || now_us + pace->unit_us > begin_us + budget_us) {
+        if (has_news(engine) || !pace_has_room(&engine->pace, has_stream, has_text, now_us - begin_us)) {
             return true;
         }
     }
@@ -322,13 +303,13 @@ static void publish_stats(struct engine *engine)
 {
     struct engine_stats *stats = &engine->stats;
     const struct sched *sched = &engine->sched;
-    uint64_t now_us = clock_now_us(), past_us = now_us - engine->pace.window_us;
+    uint64_t now_us = clock_now_us(), past_us = now_us - engine->meter.window_us;
 
     if (past_us >= WINDOW_US) {
-        uint64_t milli = engine->pace.window_tokens * 1000000000 / past_us;
+        uint64_t milli = engine->meter.window_tokens * 1000000000 / past_us;
         atomic_store_explicit(&stats->tokens_per_second_milli, (uint32_t)milli, memory_order_relaxed);
-        engine->pace.window_us = now_us;
-        engine->pace.window_tokens = 0;
+        engine->meter.window_us = now_us;
+        engine->meter.window_tokens = 0;
     }
     atomic_store_explicit(&stats->running_requests, sched->started_count - sched->paused_count, memory_order_relaxed);
     atomic_store_explicit(&stats->paused_requests, sched->paused_count, memory_order_relaxed);
