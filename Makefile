@@ -97,7 +97,6 @@ test-server: $(PROGRAM) $(PYTHON) build/tools/tidy build/tools/interposer.so ## 
 test: ## install what tests need, build, run the whole quick suite
 	@tools/packages.sh test
 	@$(MAKE) --no-print-directory -j2 $(PROGRAM) $(TESTS) $(PYTHON) build/tools/interposer.so build/tools/tidy
-	@$(MAKE) --no-print-directory tidy symcheck
 	@PYTHON=$(PYTHON) SOAK_SECONDS=120 tests/run.sh $(TESTS) $(SERVER_TESTS) tools/noheap.py tools/soak.py
 
 .PHONY: faults

@@ -21,7 +21,7 @@ static bool begins_with(const unsigned char *text, size_t text_bytes, const char
 {
     size_t i = 0;
 
-    while (prefix[i] != '\0' && i < text_bytes && lower(text[i]) == (unsigned char)prefix[i]) {
+    while (i < text_bytes && prefix[i] != '\0' && lower(text[i]) == (unsigned char)prefix[i]) {
         i++;
     }
     return prefix[i] == '\0';

@@ -60,13 +60,15 @@ PICTURE_COUNTERS = ("pictures_decoded", "pictures_encoded", "feature_hits")
 
 def an_exact_repeat_is_cached_but_for_one_token(server):
     for content in ("Hi", "word " * 500, "x" * 37, [picture_part(noise_png(100, 80, 7)), text_part("What is it?")],
-                    [text_part("One"), picture_part(png(60, 60)), text_part("two"), picture_part(noise_png(90, 30, 1))]):
+                    [text_part("One"), picture_part(png(60, 60)), text_part("two"),
+                     picture_part(noise_png(90, 30, 1))]):
         first, _, usage = ask(server, content)
         for _ in range(3):
             text, cached, usage = ask(server, content)
             assert text == first and cached == usage["prompt_tokens"] - 1, (text, first, cached, usage)
         streamed = server.chat(content, max_tokens=24, stream=True, stream_options={"include_usage": True}).events()
-        assert streamed[-1]["usage"]["prompt_tokens_details"]["cached_tokens"] == usage["prompt_tokens"] - 1, streamed[-1]
+        assert streamed[-1]["usage"]["prompt_tokens_details"]["cached_tokens"] == usage["prompt_tokens"] - 1,
+        streamed[-1]
 
 
 def a_first_request_is_not_cached(server):

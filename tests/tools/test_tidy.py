@@ -1,4 +1,4 @@
-"""tools/tidy.c and tools/symcheck.sh: each rule finds what it is for, and nothing else."""
+"""tools/tidy.c and tools/symcheck.sh: each rule finds what it is for, and nothing else; and this tree is clean."""
 import os
 import subprocess
 import sys
@@ -124,16 +124,22 @@ def symbols_are_judged():
     assert symcheck("double sqrt(double); double x_a(double a) { return sqrt(a); }", "kernels/x.o")[0] == 0
 
 
+def this_tree_is_clean():
+    for target in ("tidy", "symcheck"):
+        done = subprocess.run(["make", "--no-print-directory", "-s", target], cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
 def main():
     passed = failed = 0
     for case in (lines_are_judged, functions_are_measured, calls_are_forbidden_in_code_only, asserts_have_no_effects,
-                 layers_are_kept, names_are_judged, the_tree_is_judged, symbols_are_judged):
+                 layers_are_kept, names_are_judged, the_tree_is_judged, symbols_are_judged, this_tree_is_clean):
         try:
             case()
             passed += 1
         except Exception:
             failed += 1
-            print("%s: FAILED\n%s" % (case.__name__, traceback.format_exc(limit=-2)))
+            print("%s: FAILED\n%s" % (case.__name__, traceback.format_exc(limit=-1)))
     print("tools/tidy: %d passed, %d failed" % (passed, failed))
     sys.exit(0 if failed == 0 else 1)
 
