@@ -67,8 +67,8 @@ def an_exact_repeat_is_cached_but_for_one_token(server):
             text, cached, usage = ask(server, content)
             assert text == first and cached == usage["prompt_tokens"] - 1, (text, first, cached, usage)
         streamed = server.chat(content, max_tokens=24, stream=True, stream_options={"include_usage": True}).events()
-        assert streamed[-1]["usage"]["prompt_tokens_details"]["cached_tokens"] == usage["prompt_tokens"] - 1,
-        streamed[-1]
+        assert streamed[-1]["usage"]["prompt_tokens_details"]["cached_tokens"] == usage["prompt_tokens"] - 1, \
+            streamed[-1]
 
 
 def a_first_request_is_not_cached(server):

@@ -285,8 +285,8 @@ def readers_that_stall_harm_nobody_and_are_cut(server):
                 received += data
         except ConnectionResetError:
             pass
-        assert received.startswith(b"HTTP/1.1 200 ") and not received.endswith(b"[DONE]\n\n\r\n0\r\n\r\n"),
-        received[-99:]
+        assert received.startswith(b"HTTP/1.1 200 ") and not received.endswith(b"[DONE]\n\n\r\n0\r\n\r\n"), \
+            received[-99:]
         client.close()
 
 
