@@ -42,6 +42,7 @@ static void start_health(struct engine *engine)
     if (atomic_load_explicit(&engine->health, memory_order_acquire) != HEALTH_WANTED) {
         return;
     }
+    assert(request->engine_slot == UINT32_MAX);
     request_open(request, request->index, 0, clock_now_us(), 0);
     request->tokens = pools_at(POOL_TOKENS, pools_held(POOL_TOKENS, engine->health_tokens));
     request->tokens[0] = engine->health_token;
@@ -98,6 +99,7 @@ static void answer_slot(struct engine *engine, uint32_t index, float *logits)
     struct sched_slot *slot = &engine->sched.slots[index];
     struct request *request = slot->request;
     struct answer *answer = &engine->answers[index];
+    assert(slot->known == slot->computed && slot->known >= request->prompt_tokens);
     uint32_t answered = slot->known - request->prompt_tokens;
     int32_t token = 0;
     const int32_t *masked_ids;
@@ -139,6 +141,7 @@ static uint32_t token_usage(const struct engine *engine)
 {
     const struct kv *kv = &engine->sched.kv;
 
+    assert(kv_available(kv) < kv->page_count); /* the page of /health_generate is always in use */
     return (uint32_t)((uint64_t)(kv->page_count - kv_available(kv)) * 100 / kv->page_count);
 }
 
@@ -177,6 +180,7 @@ static bool run_step(struct engine *engine)
         return false;
     }
     batch_fill(batch, &engine->sched, engine->parts.model, share_count);
+    assert(batch->step.row_count > 0 && batch->step.logit_row_count <= share_count);
     log_step(engine);
     uint64_t begin_us = clock_now_us();
     model_text_step(engine->parts.model, &batch->step, engine->logits);
@@ -211,6 +215,7 @@ static bool give_job(struct engine *engine)
         return false;
     }
     struct sched_job *job = &engine->sched.job;
+    assert(engine->sched.is_decoding && job->picture < job->request->picture_count);
     struct picture_job given = {.picture = &job->request->pictures[job->picture],
                                 .pixels = pools_at(POOL_PIXELS, job->pixels),
                                 .pixels_bytes = (size_t)pools_element_bytes(POOL_PIXELS),
@@ -233,6 +238,7 @@ static bool begin_encode(struct engine *engine)
         return engine->sched.encoding != MM_NONE;
     }
     const struct mm_feature *feature = mm_at(index);
+    assert(feature->state == MM_ENCODING && feature->page_count <= engine->parts.limits->picture_pages);
     for (uint32_t i = 0; i < feature->page_count; i++) {
         engine->mm_pages[i] =
             (unsigned char *)pools_base(POOL_MM_PAGE) + feature->pages[i] * pools_stride_bytes(POOL_MM_PAGE);

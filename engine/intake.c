@@ -74,6 +74,7 @@ static uint64_t expanded_count(const struct request *request, size_t count)
 {
     uint64_t expanded = count;
 
+    assert(request->picture_count <= IMAGES_MAX);
     for (uint32_t i = 0; i < request->picture_count; i++) {
         expanded += request->pictures[i].token_count - 1;
     }
@@ -119,6 +120,8 @@ static enum err set_limits(struct request *request, uint32_t limit_tokens, uint3
 {
     uint32_t room = context_tokens - request->prompt_tokens;
 
+    assert(request->prompt_tokens > 0 && request->prompt_tokens < context_tokens);
+
     if (limit_tokens > room) {
         return request_refuse(request, ERR_MAX_TOKENS_TOO_LARGE, "max_completion_tokens",
                               "%u, and the input takes %u of the context's %u tokens", limit_tokens,
@@ -132,6 +135,8 @@ enum err intake_prepare(struct intake_worker *worker, struct request *request)
 {
     const struct intake_rules *rules = &worker->intake->rules;
     size_t count = 0;
+
+    assert(request->tokens != NULL && request->body != NULL);
     enum err err = chat_request_parse(worker->parse, request, &rules->chat);
 
     if (err != ERR_OK || (err = encode(worker, request, &count)) != ERR_OK) {

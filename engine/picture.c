@@ -63,6 +63,7 @@ void picture_start(struct picture_worker *worker, const struct image_rules *rule
 
 void picture_stop(struct picture_worker *worker)
 {
+    assert(atomic_load_explicit(&worker->state, memory_order_acquire) != PICTURE_GIVEN);
     atomic_store_explicit(&worker->is_stopping, true, memory_order_release);
     wake_up(&worker->wake);
     thread_join(&worker->thread);
@@ -87,6 +88,7 @@ bool picture_take(struct picture_worker *worker, enum err *err, const char **rea
     if (!picture_is_done(worker)) {
         return false;
     }
+    assert(worker->err == ERR_OK || worker->reason != NULL);
     *err = worker->err;
     *reason = worker->reason;
     atomic_store_explicit(&worker->state, PICTURE_IDLE, memory_order_relaxed);

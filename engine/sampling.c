@@ -17,6 +17,7 @@ enum {
     BINS_A_NAT = 64, /* the last bin begins at d = 64: weights below 1.6e-28 */
     RADIX_BITS = 8,
     RADIX_SIZE = 1 << RADIX_BITS,
+    LANES = 16,
     FEW = 48 /* entries that are sorted by insertion */
 };
 
@@ -139,15 +140,31 @@ static void adjust(const struct sampling_row *row, struct sampling_work *work)
     }
 }
 
-/* The lowest id of the largest logit. False if one is not a number or too large, or all are -infinity. */
+/* The lowest id of the largest logit. False if one is not a number or too large, or all are -infinity. In lanes, so
+ * that the compiler takes several at a time: this is all there is to a greedy row. */
 static bool find_largest(const float *logits, uint32_t count, uint32_t *largest)
 {
-    float most = -INFINITY;
-    uint32_t bad_count = 0;
+    float lanes[LANES], most = -INFINITY;
+    int32_t bad[LANES] = {0}, bad_count = 0;
+    uint32_t i = 0;
 
-    for (uint32_t i = 0; i < count; i++) {
-        most = logits[i] > most ? logits[i] : most;
-        bad_count += !(logits[i] <= FLT_MAX);
+    for (uint32_t k = 0; k < LANES; k++) {
+        lanes[k] = -INFINITY;
+    }
+    for (; i + LANES <= count; i += LANES) {
+        for (uint32_t k = 0; k < LANES; k++) {
+            float logit = logits[i + k];
+            lanes[k] = logit > lanes[k] ? logit : lanes[k];
+            bad[k] |= !(logit <= FLT_MAX);
+        }
+    }
+    for (; i < count; i++) {
+        lanes[0] = logits[i] > lanes[0] ? logits[i] : lanes[0];
+        bad[0] |= !(logits[i] <= FLT_MAX);
+    }
+    for (uint32_t k = 0; k < LANES; k++) {
+        most = lanes[k] > most ? lanes[k] : most;
+        bad_count += bad[k];
     }
     if (bad_count > 0 || most == -INFINITY) {
         return false;
@@ -156,6 +173,7 @@ static bool find_largest(const float *logits, uint32_t count, uint32_t *largest)
     while (logits[*largest] != most) {
         (*largest)++;
     }
+    assert(*largest < count);
     return true;
 }
 
@@ -231,6 +249,7 @@ static const struct candidate *sort_bin(struct sampling_work *work, const struct
 {
     uint32_t found = 0;
 
+    assert(bin < BINS);
     for (uint32_t i = 0; i < count; i++) {
         float d = distance(largest, row->logits[i], row->params->temperature);
         if (d < INFINITY && bin_of(d) == bin) {
@@ -275,6 +294,7 @@ static struct cut find_cut(struct sampling_work *work, const struct sampling_row
 
     const struct candidate *sorted = sort_bin(work, row, count, cut.edge, largest);
     cut.sum = before;
+    assert(cut.edge <= last);
     for (uint32_t i = 0; i < work->bins[cut.edge].count; i++) {
         float d = key_distance(sorted[i].key);
         if (count_before + i >= k || cut.sum > most_before || weight(d) < (double)params->min_p) {
@@ -291,6 +311,7 @@ static int32_t draw(struct sampling_work *work, const struct sampling_row *row, 
                     const struct cut *cut, double target)
 {
     double before = 0;
+    assert(target >= 0 && target <= cut->sum);
     uint32_t bin = 0, last = 0; /* the last bin with anything kept in it */
 
     for (; bin < cut->edge && before + work->bins[bin].sum <= target; bin++) {

@@ -12,6 +12,7 @@
 
 static uint32_t picture_end(const struct request *request, uint32_t picture)
 {
+    assert(picture < request->picture_count);
     return request->pictures[picture].first_token + request->pictures[picture].token_count;
 }
 
@@ -84,6 +85,7 @@ void slot_release_body(struct sched_slot *slot)
 {
     struct request *request = slot->request;
 
+    assert(slot->picture <= request->picture_count);
     if (slot->picture + SLOT_PICTURES < request->picture_count) {
         return;
     }
@@ -193,6 +195,7 @@ void sched_job_done(struct sched *sched, enum err err, const char *reason)
         }
         return;
     }
+    assert(mm_at(job->feature)->holders > 0);
     uint32_t place = 0;
     while (sched->decoded[place] != MM_NONE) {
         place++;
