@@ -101,7 +101,7 @@ test: ## install what tests need, build, run the whole quick suite
 
 .PHONY: faults
 faults: $(PROGRAM) ## fence 6 in full: every get of every pool is refused, once and from then on
-	@FAULTS=all ASHLAR=$(PROGRAM) python3 tests/server/test_refusals.py
+	@ASHLAR=$(PROGRAM) python3 tools/faults.py
 
 .PHONY: plan-goldens
 plan-goldens: $(PROGRAM) ## write tests/plan/*.golden anew, after a change of memory that is meant
