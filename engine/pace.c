@@ -1,7 +1,7 @@
 /* pace: how much prompt and picture work a round may do.
  *
- * With d the time of a step of answers alone and b the budget, the rest of a round may take max(d, b - d): the gap is then
- * at most max(2 d, b).
+ * With d the time of a step of answers alone and b the budget, the rest of a round may take max(d, b - d): the gap is
+ * then at most max(2 d, b).
  */
 #include "engine/pace.h"
 

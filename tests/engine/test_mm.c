@@ -51,11 +51,12 @@ static void all_who_want_a_picture_hold_one_feature(void)
 static void digest_and_grid_both_count(void)
 {
     struct picture a = picture_of(1, 1), b = picture_of(2, 1), c = a;
-    uint32_t first, second, third;
+    uint32_t first = 0, second = 0, third = 0;
     c.grid_h *= 2;
     mm_open(&mm, PICTURE_PAGES);
-    CU_ASSERT(mm_acquire(&mm, &a, true, &first) && mm_acquire(&mm, &b, true, &second) &&
-              mm_acquire(&mm, &c, true, &third));
+    CU_ASSERT_FATAL(mm_acquire(&mm, &a, true, &first));
+    CU_ASSERT_FATAL(mm_acquire(&mm, &b, true, &second));
+    CU_ASSERT_FATAL(mm_acquire(&mm, &c, true, &third));
     CU_ASSERT(first != second && second != third && first != third);
     CU_ASSERT(mm_release(&mm, first) && mm_release(&mm, second) && mm_release(&mm, third)); /* never encoded: gone */
 }
@@ -64,8 +65,8 @@ static void the_younger_leave_a_whole_picture_for_the_eldest(void)
 {
     uint32_t features[PAGES], count = 0, eldest;
     mm_open(&mm, PICTURE_PAGES);
-    for (unsigned char i = 0; i < PAGES; i++) {
-        struct picture small = picture_of(i, 1);
+    for (int i = 0; i < PAGES; i++) {
+        struct picture small = picture_of((unsigned char)i, 1);
         count += mm_acquire(&mm, &small, false, &features[count]);
     }
     CU_ASSERT(count > 0 && mm.free_pages >= PICTURE_PAGES);
@@ -83,8 +84,8 @@ static void the_least_recent_picture_makes_room(void)
 {
     uint32_t feature;
     mm_open(&mm, PICTURE_PAGES);
-    for (unsigned char i = 0; i < 5; i++) { /* ten pages: all there are */
-        struct picture picture = picture_of(i, 2);
+    for (int i = 0; i < 5; i++) { /* ten pages: all there are */
+        struct picture picture = picture_of((unsigned char)i, 2);
         CU_ASSERT_FATAL(mm_acquire(&mm, &picture, true, &feature));
         encode(feature);
         (void)mm_release(&mm, feature);
