@@ -36,10 +36,22 @@ uint64_t intake_ring_bytes(uint32_t worker_count, uint32_t request_count)
     return worker_count * ring_bytes(request_count, sizeof(uint32_t));
 }
 
+/* Whoever sends pictures sees what they cost. */
 static enum err refuse_context(struct request *request, uint64_t prompt_tokens, uint32_t context_tokens)
 {
-    return request_refuse(request, ERR_CONTEXT_EXCEEDED, "messages", "%llu tokens, and the context is %u tokens",
-                          (unsigned long long)prompt_tokens, context_tokens);
+    unsigned long long image_tokens = 0;
+
+    for (uint32_t i = 0; i < request->picture_count; i++) {
+        image_tokens += request->pictures[i].token_count;
+    }
+    if (image_tokens == 0) {
+        return request_refuse(request, ERR_CONTEXT_EXCEEDED, "messages", "%llu tokens, and the context is %u tokens",
+                              (unsigned long long)prompt_tokens, context_tokens);
+    }
+    return request_refuse(request, ERR_CONTEXT_EXCEEDED, "messages",
+                          "%llu tokens (%llu of images, %llu of text), and the context is %u tokens",
+                          (unsigned long long)prompt_tokens, image_tokens, prompt_tokens - image_tokens,
+                          context_tokens);
 }
 
 /* The ids, one pad for each picture. */
@@ -60,7 +72,8 @@ static enum err encode(struct intake_worker *worker, struct request *request, si
                               (unsigned long long)text_bytes_max(rules->context_tokens), rules->context_tokens);
     case ERR_BAD_FIELD:
         if (fault.message_index == worker->parse->chat.message_count) {
-            return request_refuse(request, err, "tools", "%s", fault.reason == NULL ? "" : fault.reason);
+            return request_refuse(request, err, "tools", "tools: %s",
+                                  fault.reason == NULL ? "not UTF-8" : fault.reason);
         }
         return request_refuse(request, err, "messages", "messages[%zu]: %s", fault.message_index,
                               fault.reason == NULL ? "not UTF-8" : fault.reason);

@@ -91,6 +91,15 @@ double sampling_noise(uint64_t seed, uint32_t choice, uint32_t position)
     return (double)(mix(mix(seed) ^ mix(counter)) >> 11) * 0x1p-53;
 }
 
+/* A repetition penalty close to 0 carries a logit past what a float holds: the largest float stands for it. What the
+ * model itself gave stays as it is, so that an infinity of its own is still found. */
+static float repeat_less(float logit, float penalty)
+{
+    float scaled = logit < 0 ? logit * penalty : logit / penalty;
+
+    return logit <= FLT_MAX && scaled > FLT_MAX ? FLT_MAX : scaled;
+}
+
 /* Penalties are applied at the first of several equal ids, from the counts; the second walk zeroes the counts again. */
 static void penalize(const struct sampling_row *row, struct sampling_work *work)
 {
@@ -113,7 +122,7 @@ static void penalize(const struct sampling_row *row, struct sampling_work *work)
         if (has_answer_part && count > 0) {
             *logit -= params->frequency_penalty * (float)count + params->presence_penalty;
         }
-        *logit = *logit < 0 ? *logit * params->repetition_penalty : *logit / params->repetition_penalty;
+        *logit = repeat_less(*logit, params->repetition_penalty);
     }
     for (uint32_t i = 0; i < row->answer_count + row->prompt_count; i++) {
         work->seen_counts[i < row->answer_count ? row->answer_ids[i] : row->prompt_ids[i - row->answer_count]] = 0;

@@ -137,7 +137,7 @@ void conn_open(struct http_server *server, struct conn *conn, slab_handle handle
     if (conn->is_too_many) {
         conn->route = ROUTE_COUNT;
         conn_refuse(server, conn, ERR_TOO_MANY_CONNECTIONS, "", "", true);
-        conn_advance(server, conn);
+        (void)conn_advance(server, conn);
         return;
     }
     update(server, conn);
@@ -335,7 +335,7 @@ bool conn_take_large(struct http_server *server, struct conn *conn)
     }
     set_state(conn, CONN_BODY);
     say_continue(conn);
-    conn_advance(server, conn);
+    (void)conn_advance(server, conn);
     return true;
 }
 
@@ -463,12 +463,12 @@ static void end_answer(struct http_server *server, struct conn *conn)
     set_state(conn, CONN_LINGER);
 }
 
-static bool advance_answer(struct http_server *server, struct conn *conn)
+static bool advance_answer(struct http_server *server, struct conn *conn, bool *is_broken)
 {
     for (;;) {
         enum chat_progress progress = fill(server, conn);
         if (!flush(conn)) {
-            conn_drop(server, conn);
+            *is_broken = true;
             return false;
         }
         if (outbox_waiting(&conn->outbox) > 0 || progress == CHAT_WAITS) {
@@ -481,9 +481,9 @@ static bool advance_answer(struct http_server *server, struct conn *conn)
     }
 }
 
-void conn_advance(struct http_server *server, struct conn *conn)
+bool conn_advance(struct http_server *server, struct conn *conn)
 {
-    bool goes_on = true;
+    bool goes_on = true, is_broken = false;
 
     while (goes_on) {
         goes_on = false;
@@ -498,21 +498,22 @@ void conn_advance(struct http_server *server, struct conn *conn)
             goes_on = advance_body(server, conn);
             break;
         case CONN_ANSWER:
-            goes_on = advance_answer(server, conn);
+            goes_on = advance_answer(server, conn, &is_broken);
             break;
         case CONN_LINGER:
         case CONN_CLOSED:
             break;
         }
     }
-    if (conn->state == CONN_CLOSED) {
-        return;
+    if (!is_broken && (conn->state == CONN_BODY || conn->state == CONN_BODY_WAIT)) { /* 100 Continue */
+        is_broken = !flush(conn);
     }
-    if ((conn->state == CONN_BODY || conn->state == CONN_BODY_WAIT) && !flush(conn)) { /* 100 Continue */
+    if (is_broken) {
         conn_drop(server, conn);
-        return;
+        return false;
     }
     update(server, conn);
+    return true;
 }
 
 static bool reads(const struct conn *conn)
@@ -533,18 +534,15 @@ void conn_on_events(struct http_server *server, struct conn *conn, uint32_t even
             conn_drop(server, conn);
             return;
         }
-        if (got > 0) {
-            conn_advance(server, conn);
-        }
-        if (conn->state == CONN_CLOSED) {
+        if (got > 0 && !conn_advance(server, conn)) {
             return;
         }
         got = is_leaving ? got : 0;
     }
-    if ((events & (uint32_t)EPOLLOUT) != 0) {
-        conn_advance(server, conn);
+    if ((events & (uint32_t)EPOLLOUT) != 0 && !conn_advance(server, conn)) {
+        return;
     }
-    if (is_leaving && conn->state != CONN_CLOSED) {
+    if (is_leaving) {
         conn_drop(server, conn);
     }
 }
@@ -594,5 +592,5 @@ void conn_on_deadline(struct http_server *server, struct conn *conn)
         return;
     }
     conn_refuse(server, conn, err, "", detail, conn->state != CONN_ANSWER);
-    conn_advance(server, conn);
+    (void)conn_advance(server, conn);
 }

@@ -68,11 +68,12 @@ uint64_t conn_bytes(void);
 /* Takes an accepted, non-blocking socket. */
 void conn_open(struct http_server *server, struct conn *conn, slab_handle handle, int fd);
 
-/* epoll says `events`. The connection may be CONN_CLOSED afterwards, as after all the following. */
+/* epoll says `events`. The connection may be dropped afterwards, as after all the following: its element was given
+ * back, and whoever reads its state to find out reads what is no longer his. */
 void conn_on_events(struct http_server *server, struct conn *conn, uint32_t events);
 
-/* Something that the connection waits for may have changed: tokens, a slot, the health check. */
-void conn_advance(struct http_server *server, struct conn *conn);
+/* Something that the connection waits for may have changed: tokens, a slot, the health check. False: dropped. */
+bool conn_advance(struct http_server *server, struct conn *conn);
 
 /* Gives a free large slot to a connection in CONN_BODY_WAIT, which then goes on. False: none is free. */
 bool conn_take_large(struct http_server *server, struct conn *conn);

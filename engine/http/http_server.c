@@ -279,7 +279,7 @@ static void take_notices(struct http_server *server)
         }
         struct exchange *exchange = exchange_at(index);
         if (exchange != NULL && exchange_observe(&server->book, exchange) && exchange->conn != NULL) {
-            conn_advance(server, exchange->conn);
+            (void)conn_advance(server, exchange->conn);
         }
     }
 }
@@ -310,7 +310,7 @@ static void answer_health(struct http_server *server)
         if (c->state == CONN_ANSWER && c->source == SOURCE_HEALTH) {
             server->health_waiters--;
             conn_reply(server, c);
-            conn_advance(server, c);
+            (void)conn_advance(server, c);
         }
     }
 }
@@ -352,7 +352,7 @@ static void begin_drain(struct http_server *server)
         next = c->next;
         if (c->state == CONN_BODY || c->state == CONN_BODY_WAIT) { /* not begun: somebody else can do it */
             conn_refuse(server, c, ERR_SHUTTING_DOWN, "", "", true);
-            conn_advance(server, c);
+            (void)conn_advance(server, c);
         }
     }
 }

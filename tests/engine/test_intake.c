@@ -126,6 +126,7 @@ static void a_prompt_over_the_context_is_refused_with_both_numbers(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(request.err_detail, "tokens, and the context is 400 tokens"));
     CU_ASSERT_PTR_NOT_NULL(strpbrk(request.err_detail, "0123456789"));
     CU_ASSERT_EQUAL(prepare(with_pictures("demo/samples/shapes.png", 8)), ERR_CONTEXT_EXCEEDED); /* before a pixel */
+    CU_ASSERT_PTR_NOT_NULL(strstr(request.err_detail, " of images, "));
     CU_ASSERT_EQUAL(prepare(with_text("aaaaaaaaaaaaaaaa", 5000, "")), ERR_CONTEXT_EXCEEDED);
 }
 

@@ -350,6 +350,28 @@ static void what_is_not_a_number_is_an_error(void)
     CU_ASSERT_EQUAL(token, 3);
 }
 
+static void a_penalty_close_to_0_is_no_fault(void)
+{
+    for (int is_greedy = 0; is_greedy < 2; is_greedy++) {
+        struct sampling_params params = off;
+        params.repetition_penalty = 1e-45f;
+        params.temperature = is_greedy ? 0 : 0.7f;
+        float row_logits[4] = {2, 30, -5, 3};
+        const int32_t seen[] = {0, 2};
+        int32_t token = -1;
+        struct sampling_row row = {.logits = row_logits,
+                                   .vocab = 4,
+                                   .id_limit = 4,
+                                   .params = &params,
+                                   .answer_ids = seen,
+                                   .answer_count = 2};
+        CU_ASSERT_EQUAL(sampling_choose(&row, 0.5, work, &token), ERR_OK);
+        CU_ASSERT_EQUAL(token, 0);
+        row_logits[0] = INFINITY; /* the model's own is still found */
+        CU_ASSERT_EQUAL(sampling_choose(&row, 0.5, work, &token), ERR_INTERNAL);
+    }
+}
+
 static void equal_logits_give_the_lowest_id_when_greedy(void)
 {
     int32_t token = -1;
@@ -386,6 +408,7 @@ int main(int argc, char **argv)
         CASE(noise_is_uniform_and_a_function_of_its_arguments),
         CASE(ids_of_padding_and_masked_ids_are_never_chosen),
         CASE(what_is_not_a_number_is_an_error),
+        CASE(a_penalty_close_to_0_is_no_fault),
         CASE(equal_logits_give_the_lowest_id_when_greedy),
         CASE(a_flat_row_of_a_whole_vocabulary_is_drawn_from_evenly),
         {NULL, NULL},
