@@ -6,8 +6,8 @@ mixture: text, pictures, dialogues, streams, pipelines, clients that leave at an
 HTTP. Every answer must be a documented one, every good request's text its reference, and the server the same
 afterwards: no heap call, no byte more memory, every pool idle. Ends with `soak: N passed, N failed`.
 
-SOAK_REQUESTS (20000), SOAK_SECONDS (900, at most), SOAK_CONNECTIONS (256), SOAK_SEED (1); SOAK_MEMORY=0: memory and heap
-are not judged (sanitizers). The same seed makes the same requests.
+SOAK_REQUESTS (20000), SOAK_SECONDS (900, at most), SOAK_CONNECTIONS (256), SOAK_SEED (1); SOAK_MEMORY=0: memory and
+heap are not judged (sanitizers). The same seed makes the same requests.
 """
 import asyncio
 import json
@@ -21,8 +21,8 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tests", "server"))
 
-from server import (SMALL, Answer, Server, chat_body, check_refused, chunked_sizes, path, picture_part, png, read,  # noqa: E402
-                    request_bytes, text_part)
+from server import (SMALL, Answer, Server, chat_body, check_refused, chunked_sizes, path,  # noqa: E402
+                    picture_part, png, read, request_bytes, text_part)
 
 REQUESTS = int(os.environ.get("SOAK_REQUESTS", "20000"))
 SECONDS = float(os.environ.get("SOAK_SECONDS", "900"))
