@@ -17,8 +17,7 @@ TESTS   := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/test_*.c))
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wundef \
             -Wswitch-enum -Wvla -Walloca -Werror
 DEFINES  := -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE
-# Sanitized builds take -O1: at -O2 the instrumented vector kernels take minutes to compile.
-# (There gcc's flow warnings see less and guess more.)
+# Sanitized builds take -O1, where gcc's flow warnings see less and guess more.
 OPTIMIZE := $(if $(SANITIZE),-O1,-O2) -g -fno-omit-frame-pointer
 WARNINGS += $(if $(SANITIZE),$(if $(findstring gcc,$(CC)),-Wno-format-truncation -Wno-maybe-uninitialized))
 CFLAGS    = -std=c11 $(OPTIMIZE) $(DEFINES) $(WARNINGS) -I. -I$(BUILD) -pthread $(SANITIZE) $(EXTRA)
@@ -54,10 +53,14 @@ $(BUILD)/model_list.h: $(wildcard engine/model/arch/*.c)
 $(BUILD)/engine/model/registry.o: $(BUILD)/model_list.h
 
 # Kernel variants are chosen at run time; each file is compiled for its own instruction set.
-%_avx2.o: EXTRA = -mavx2 -mfma -mf16c
-%_avx512.o: EXTRA = -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma
-%_avx512bf16.o: EXTRA = -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma
-%_amx.o: EXTRA = -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma -mamx-tile -mamx-bf16
+# In sanitized builds they stay as they are: instrumented they take minutes to compile. kerncheck's guard bands watch them.
+PLAIN := $(if $(SANITIZE),-fno-sanitize=all -O2)
+%/kernels_generic.o: EXTRA = $(PLAIN)
+%_avx2.o: EXTRA = -mavx2 -mfma -mf16c $(PLAIN)
+%_avx512.o: EXTRA = -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma $(PLAIN)
+%_avx512bf16.o: EXTRA = -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma $(PLAIN)
+%_amx.o: EXTRA = -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma -mamx-tile -mamx-bf16 \
+               $(PLAIN)
 
 $(BUILD)/tests/%: tests/%.c $(BUILD)/tests/harness.o $(LIBRARY)
 	@mkdir -p $(@D)
