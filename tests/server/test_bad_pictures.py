@@ -165,6 +165,15 @@ def odd_but_good_files_are_answered(server):
         assert answer.status in ((200, 400) if "junk" in name or "ari" in name else (200,)), (name, answer)
 
 
+def a_turned_picture_counts_as_it_is_seen(server):
+    for shape in ("Landscape_%d.jpg", "Portrait_%d.jpg"):
+        counts = {}
+        for turn in (1, 6, 8):
+            data = read("tests/data/images/exif-orientation", shape % turn)
+            counts[turn] = ask(server, data).json()["usage"]["prompt_tokens"]
+        assert len(set(counts.values())) == 1, (shape, counts)
+
+
 def mutated_files_never_harm(server):
     draw = random.Random(20250828)
     sources = [JPEG, read("tests/data/images/pngsuite/basi6a08.png"),
