@@ -16,26 +16,47 @@
 #include <string.h>
 
 enum {
-    LINES_MAX = 64,
-    DOT_BYTES_MAX = 4,
+    LINES_MAX = 256,   /* of a tile; each reading of a key serves all of them */
+    DOT_BYTES_MAX = 4, /* of an element in dot format, at any level */
     LANE_BYTES = PACK_OUT * 4,
     PAD_BYTES = 64, /* behind each line, or they would all fall into a few sets of the cache */
+    SCORES_BYTES = ATTENTION_KEYS * 4 + PAD_BYTES,
+    WEIGHTS_BYTES = ATTENTION_KEYS * DOT_BYTES_MAX + PAD_BYTES,
 };
 
-/* A worker's memory. The sizes are those of the largest head, so that they do not depend on the model. */
+/* A worker's memory, laid out for heads of `lanes` blocks of 16. */
 struct attention_memory {
-    _Alignas(64) unsigned char q[LINES_MAX][HEAD_DIM_MAX * DOT_BYTES_MAX + PAD_BYTES];
-    float out[LINES_MAX][HEAD_DIM_MAX + PAD_BYTES / 4];
-    float scores[LINES_MAX][ATTENTION_KEYS + PAD_BYTES / 4];
-    unsigned char weights[LINES_MAX][ATTENTION_KEYS * DOT_BYTES_MAX + PAD_BYTES];
-    float totals[LINES_MAX][PACK_OUT];
+    unsigned char *q, *out, *scores, *weights, *totals; /* [LINES_MAX] lines each */
+    unsigned char *v;                                   /* [ATTENTION_KEYS] rows of V, in the pages' layout */
+    size_t q_bytes, out_bytes;                          /* of a line */
     float max[LINES_MAX];
-    unsigned char v[ATTENTION_KEYS * HEAD_DIM_MAX * DOT_BYTES_MAX];
 };
+
+/* What one worker needs, without `max`. */
+static size_t memory_bytes(uint32_t lanes)
+{
+    size_t head_bytes = lanes * (size_t)LANE_BYTES;
+
+    return LINES_MAX * (2 * (head_bytes + PAD_BYTES) + SCORES_BYTES + WEIGHTS_BYTES + LANE_BYTES) +
+           ATTENTION_KEYS * head_bytes;
+}
+
+static struct attention_memory memory_at(unsigned char *memory, uint32_t lanes)
+{
+    struct attention_memory laid = {.q = memory, .q_bytes = lanes * (size_t)LANE_BYTES + PAD_BYTES};
+
+    laid.out_bytes = laid.q_bytes;
+    laid.out = laid.q + LINES_MAX * laid.q_bytes;
+    laid.scores = laid.out + LINES_MAX * laid.out_bytes;
+    laid.weights = laid.scores + (size_t)LINES_MAX * SCORES_BYTES;
+    laid.totals = laid.weights + (size_t)LINES_MAX * WEIGHTS_BYTES;
+    laid.v = laid.totals + (size_t)LINES_MAX * LANE_BYTES;
+    return laid;
+}
 
 struct attention_job {
     const struct attention_args *args;
-    struct attention_memory *memory;
+    unsigned char *workspace;
     uint32_t group; /* query heads a key head */
     uint32_t tile_rows, row_tiles;
 };
@@ -47,13 +68,14 @@ struct attention_run {
     uint32_t row_first, row_count;
     uint32_t key_first, key_end; /* that any row sees */
     uint32_t line_first;         /* lines before it have seen all their keys */
-    unsigned lanes;              /* D in whole blocks of 16 */
+    uint32_t lanes;              /* D in whole blocks of 16 */
 };
 
-size_t attention_workspace(const void *args, uint32_t worker_count)
+size_t attention_workspace(const void *arguments, uint32_t worker_count)
 {
-    (void)args;
-    return (size_t)worker_count * sizeof(struct attention_memory);
+    const struct attention_args *args = arguments;
+
+    return worker_count * memory_bytes(page_lanes(args->store) / PACK_OUT);
 }
 
 static uint32_t smaller(uint32_t a, uint32_t b)
@@ -64,6 +86,11 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 static uint32_t larger(uint32_t a, uint32_t b)
 {
     return a > b ? a : b;
+}
+
+static float *floats_at(unsigned char *lines, size_t line_bytes, uint32_t line)
+{
+    return (float *)(void *)(lines + line * line_bytes);
 }
 
 static const struct kv_row *place_of(const struct attention_run *run, uint32_t line)
@@ -86,10 +113,11 @@ static void begin_lines(struct attention_run *run)
     struct attention_memory *memory = run->memory;
 
     for (uint32_t line = 0; line < run->row_count * run->group; line++) {
-        cpu_to_dot(memory->q[line], store->type, cpu_at(args->q, args->q_type, line_offset(run, line, args->q_stride)),
-                   args->q_type, store->head_dim);
-        memset(memory->out[line], 0, run->lanes * LANE_BYTES);
-        memset(memory->totals[line], 0, sizeof memory->totals[line]);
+        cpu_to_dot(memory->q + line * memory->q_bytes, store->type,
+                   cpu_at(args->q, args->q_type, line_offset(run, line, args->q_stride)), args->q_type,
+                   store->head_dim);
+        memset(memory->out + line * memory->out_bytes, 0, run->lanes * (size_t)LANE_BYTES);
+        memset(memory->totals + line * (size_t)LANE_BYTES, 0, LANE_BYTES);
         memory->max[line] = -INFINITY;
     }
 }
@@ -126,9 +154,9 @@ static void score_block(const struct attention_run *run, const struct key_block 
     struct attention_memory *memory = run->memory;
     uint32_t step_elements = store->type == TYPE_BF16 ? 2 : 1;
     struct panel panel = {
-        .sum_stride = sizeof memory->scores[0] / sizeof(float),
-        .in = memory->q[run->line_first],
-        .in_stride_bytes = sizeof memory->q[0],
+        .sum_stride = SCORES_BYTES / sizeof(float),
+        .in = memory->q + run->line_first * memory->q_bytes,
+        .in_stride_bytes = memory->q_bytes,
         .step_bytes = KV_PAGE_TOKENS * step_elements * kernel_type_bytes(store->type),
         .rows = run->row_count * run->group - run->line_first,
         .steps = store->head_dim / step_elements,
@@ -136,7 +164,7 @@ static void score_block(const struct attention_run *run, const struct key_block 
 
     for (uint32_t page = 0; page < keys->page_count; page += PANEL_BLOCKS) {
         panel.blocks = smaller(PANEL_BLOCKS, keys->page_count - page);
-        panel.sum = &memory->scores[run->line_first][page * KV_PAGE_TOKENS];
+        panel.sum = floats_at(memory->scores, SCORES_BYTES, run->line_first) + page * KV_PAGE_TOKENS;
         for (uint32_t b = 0; b < panel.blocks; b++) {
             panel.weight[b] = keys->pages[page + b] + page_k_offset(store, run->kv_head);
         }
@@ -158,15 +186,16 @@ static void weigh_line(const struct attention_run *run, const struct key_block *
     const struct kv_row *place = place_of(run, line);
     uint32_t base = keys->page_first * KV_PAGE_TOKENS, count = keys->page_count * KV_PAGE_TOKENS;
     uint32_t first = larger(place->key_first, base) - base, end = smaller(larger(place->key_end, base) - base, count);
-    float *scores = memory->scores[line];
+    float *scores = floats_at(memory->scores, SCORES_BYTES, line);
+    unsigned char *weights = memory->weights + line * (size_t)WEIGHTS_BYTES;
     size_t dot_bytes = cpu_dot_bytes(type), joined = joined_pages(keys) * (size_t)KV_PAGE_TOKENS;
 
     if (first >= end) {
-        memset(memory->weights[line], 0, joined * dot_bytes);
+        memset(weights, 0, joined * dot_bytes);
         return;
     }
     if (joined > count) {
-        memset(memory->weights[line] + count * dot_bytes, 0, (joined - count) * dot_bytes);
+        memset(weights + count * dot_bytes, 0, (joined - count) * dot_bytes);
     }
     for (uint32_t k = 0; k < first; k++) {
         scores[k] = -INFINITY;
@@ -176,10 +205,10 @@ static void weigh_line(const struct attention_run *run, const struct key_block *
     }
     struct softmax_line step = {
         .scores = scores,
-        .weights = memory->weights[line],
+        .weights = weights,
         .max = &memory->max[line],
-        .total = memory->totals[line],
-        .out = memory->out[line],
+        .total = floats_at(memory->totals, LANE_BYTES, line),
+        .out = floats_at(memory->out, memory->out_bytes, line),
         .key_blocks = keys->page_count,
         .out_blocks = run->lanes,
         .scale = run->args->scale,
@@ -225,9 +254,9 @@ static void add_block(const struct attention_run *run, const struct key_block *k
     struct attention_memory *memory = run->memory;
     uint32_t step_elements = type == TYPE_BF16 ? 2 : 1;
     struct panel panel = {
-        .sum_stride = sizeof memory->out[0] / sizeof(float),
-        .in = memory->weights[run->line_first],
-        .in_stride_bytes = sizeof memory->weights[0],
+        .sum_stride = memory->out_bytes / sizeof(float),
+        .in = memory->weights + run->line_first * (size_t)WEIGHTS_BYTES,
+        .in_stride_bytes = WEIGHTS_BYTES,
         .step_bytes = run->lanes * (size_t)LANE_BYTES,
         .rows = run->row_count * run->group - run->line_first,
         .steps = joined_pages(keys) * KV_PAGE_TOKENS / step_elements,
@@ -237,7 +266,7 @@ static void add_block(const struct attention_run *run, const struct key_block *k
     join_v(run, keys);
     for (uint32_t lane = 0; lane < run->lanes; lane += PANEL_BLOCKS) {
         panel.blocks = smaller(PANEL_BLOCKS, run->lanes - lane);
-        panel.sum = &memory->out[run->line_first][lane * PACK_OUT];
+        panel.sum = floats_at(memory->out, memory->out_bytes, run->line_first) + (size_t)lane * PACK_OUT;
         for (uint32_t b = 0; b < panel.blocks; b++) {
             panel.weight[b] = memory->v + (size_t)(lane + b) * LANE_BYTES;
         }
@@ -267,8 +296,9 @@ static void attend_run(struct attention_run *run)
     }
     for (uint32_t line = 0; line < line_count; line++) {
         size_t first = line_offset(run, line, (size_t)args->heads * store->head_dim);
-        cpu_kernels->attention_out(cpu_at_out(args->out, store->type, first), store->type, memory->out[line],
-                                   memory->totals[line], store->head_dim);
+        cpu_kernels->attention_out(cpu_at_out(args->out, store->type, first), store->type,
+                                   floats_at(memory->out, memory->out_bytes, line),
+                                   floats_at(memory->totals, LANE_BYTES, line), store->head_dim);
     }
 }
 
@@ -294,15 +324,18 @@ static void attention_tile(void *ctx, uint32_t tile_index, uint32_t worker_index
     const struct attention_args *args = job->args;
     uint32_t row = tile_index % job->row_tiles * job->tile_rows, end = smaller(row + job->tile_rows, args->rows);
 
+    uint32_t lanes = page_lanes(args->store) / PACK_OUT;
+    struct attention_memory memory = memory_at(job->workspace + worker_index * memory_bytes(lanes), lanes);
+
     while (row < end) {
         struct attention_run run = {
             .args = args,
-            .memory = &job->memory[worker_index],
+            .memory = &memory,
             .group = job->group,
             .kv_head = tile_index / job->row_tiles,
             .row_first = row,
             .key_first = args->places[row].key_first,
-            .lanes = page_lanes(args->store) / PACK_OUT,
+            .lanes = lanes,
         };
         run.row_count = run_length(args, row, end, &run.key_end);
         attend_run(&run);
@@ -313,7 +346,7 @@ static void attention_tile(void *ctx, uint32_t tile_index, uint32_t worker_index
 void cpu_attention(const void *arguments, struct team *team, void *workspace)
 {
     const struct attention_args *args = arguments;
-    struct attention_job job = {.args = args, .memory = workspace, .group = args->heads / args->store->kv_heads};
+    struct attention_job job = {.args = args, .workspace = workspace, .group = args->heads / args->store->kv_heads};
 
     if (args->rows == 0) {
         return;

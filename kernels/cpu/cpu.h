@@ -35,7 +35,7 @@ struct panel {
 struct softmax_line {
     float *scores;                   /* [ATTENTION_KEYS]; -infinity where not seen */
     void *weights;                   /* [ATTENTION_KEYS] out, in dot format */
-    float *max;                      /* running maximum of the scaled scores */
+    float *max;                      /* running maximum of the scaled scores, in units of log 2 */
     float *total;                    /* [16] running sums of the weights, by lane */
     float *out;                      /* [lanes_count * 16] running output; rescaled when the maximum rises */
     uint32_t key_blocks, out_blocks; /* blocks of 16 */

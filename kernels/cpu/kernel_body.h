@@ -241,26 +241,28 @@ static void rotary(float *data, const float *cos, const float *sin, uint32_t hal
 
 /* ---- attention ---- */
 
+/* Scores become powers of 2: their maximum is kept in units of log 2. */
 LANES_INLINE void softmax(const struct softmax_line *line, const bool is_bf16)
 {
-    const lanes scale = lanes_all(line->scale);
-    lanes max = lanes_all(*line->max), total = lanes_load(line->total);
+    const lanes scale = lanes_all(line->scale * 1.44269504f);
+    lanes max = lanes_all(-INFINITY), total = lanes_load(line->total);
 
     for (uint32_t b = 0; b < line->key_blocks; b++) {
-        max = lanes_max(lanes_mul(lanes_load(line->scores + b * LANES), scale), max);
+        max = lanes_max(lanes_load(line->scores + b * LANES), max);
     }
-    float new_max = lanes_max_lane(max);
-    if (new_max > *line->max) {
-        lanes shrink = lanes_exp(lanes_all(*line->max - new_max));
+    float block_max = lanes_max_lane(lanes_mul(max, scale));
+    if (block_max > *line->max) {
+        lanes shrink = lanes_exp2(lanes_all(*line->max - block_max), false);
         total = lanes_mul(total, shrink);
         for (uint32_t b = 0; b < line->out_blocks; b++) {
             lanes_store(line->out + b * LANES, lanes_mul(lanes_load(line->out + b * LANES), shrink));
         }
-        *line->max = new_max;
+        *line->max = block_max;
     }
+    max = lanes_all(*line->max);
     for (uint32_t b = 0; b < line->key_blocks; b++) {
-        lanes score = lanes_mul(lanes_load(line->scores + b * LANES), scale);
-        lanes weight = lanes_exp(lanes_sub(score, lanes_all(new_max)));
+        lanes below = lanes_sub(lanes_mul(lanes_load(line->scores + b * LANES), scale), max);
+        lanes weight = lanes_exp2(below, is_bf16);
         if (is_bf16 && HAS_PAIR_PRODUCTS) {
             lanes_store_weights((uint16_t *)line->weights + b * LANES, weight);
         } else {

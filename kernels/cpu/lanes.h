@@ -64,11 +64,12 @@ LANES_INLINE void lanes_store_bf16_some(uint16_t *out, lanes value, uint32_t cou
     memcpy(out, whole, count * sizeof *out);
 }
 
-/* e^x, to about one unit in the last place; 0 from -87 down (so masked scores vanish). */
+/* e^x, to about one unit in the last place; 0 from -87 down, finite above 88. */
 LANES_INLINE lanes lanes_exp(lanes x)
 {
-    lanes n = lanes_exponent(&x);                        /* x is now within what floats can hold */
-    lanes r = lanes_fma(n, lanes_all(-0.693145752f), x); /* ln 2 in two parts: the first has trailing zeros */
+    lanes held = lanes_min(lanes_max(x, lanes_all(-87.0f)), lanes_all(88.0f)); /* denormals take a slow path */
+    lanes n = lanes_round(lanes_mul(held, lanes_all(1.44269504f)));
+    lanes r = lanes_fma(n, lanes_all(-0.693145752f), held); /* ln 2 in two parts: the first has trailing zeros */
     r = lanes_fma(n, lanes_all(-1.42860677e-6f), r);
 
     lanes p = lanes_all(1.0f / 5040);
@@ -79,7 +80,31 @@ LANES_INLINE lanes lanes_exp(lanes x)
     p = lanes_fma(p, r, lanes_all(0.5f));
     p = lanes_fma(p, r, lanes_all(1));
     p = lanes_fma(p, r, lanes_all(1));
-    return lanes_scale(p, n, x);
+    return lanes_keep_above(lanes_scale(p, n), held, -87.0f);
+}
+
+/* 2^x for x <= 0, 1 at 0, 0 from -126 down: softmax weights, of which the masked vanish. is_short: to 3e-6 of the
+ * result and not 1e-7, for weights that are rounded to bf16. Polynomials of least greatest error on -1/2 .. 1/2, with 1
+ * at 0. */
+LANES_INLINE lanes lanes_exp2(lanes x, const bool is_short)
+{
+    lanes held = lanes_max(x, lanes_all(-126.0f)), n = lanes_round(held), f = lanes_sub(held, n), p;
+
+    if (is_short) {
+        p = lanes_all(0.009582848336f);
+        p = lanes_fma(p, f, lanes_all(0.05590643198f));
+        p = lanes_fma(p, f, lanes_all(0.2402409875f));
+        p = lanes_fma(p, f, lanes_all(0.6931241921f));
+    } else {
+        p = lanes_all(0.0001535335938f);
+        p = lanes_fma(p, f, lanes_all(0.001339887534f));
+        p = lanes_fma(p, f, lanes_all(0.009618437375f));
+        p = lanes_fma(p, f, lanes_all(0.05550332468f));
+        p = lanes_fma(p, f, lanes_all(0.2402264791f));
+        p = lanes_fma(p, f, lanes_all(0.6931472029f));
+    }
+    p = lanes_fma(p, f, lanes_all(1));
+    return lanes_keep_above(lanes_scale(p, n), held, -126.0f);
 }
 
 #endif

@@ -61,31 +61,33 @@ LANES_INLINE lanes lanes_min(lanes a, lanes b)
     return (lanes){_mm256_min_ps(a.low, b.low), _mm256_min_ps(a.high, b.high)};
 }
 
-LANES_INLINE __m256 half_exponent(__m256 x)
+LANES_INLINE lanes lanes_round(lanes x)
 {
-    return _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(1.44269504f)),
-                           _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+
+    return (lanes){_mm256_round_ps(x.low, nearest), _mm256_round_ps(x.high, nearest)};
 }
 
-/* The integer n nearest to x / ln 2; x is held within -87 .. 88, where 2^n is an ordinary float. */
-LANES_INLINE lanes lanes_exponent(lanes *x)
-{
-    *x = lanes_min(lanes_max(*x, lanes_all(-87.0f)), lanes_all(88.0f));
-    return (lanes){half_exponent(x->low), half_exponent(x->high)};
-}
-
-LANES_INLINE __m256 half_scale(__m256 p, __m256 n, __m256 x)
+LANES_INLINE __m256 half_scale(__m256 p, __m256 n)
 {
     __m256i power = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23);
-    __m256 is_above = _mm256_cmp_ps(x, _mm256_set1_ps(-87.0f), _CMP_GT_OQ);
 
-    return _mm256_and_ps(_mm256_mul_ps(p, _mm256_castsi256_ps(power)), is_above);
+    return _mm256_mul_ps(p, _mm256_castsi256_ps(power));
 }
 
-/* p * 2^n; 0 where x is -87. */
-LANES_INLINE lanes lanes_scale(lanes p, lanes n, lanes x)
+/* p * 2^n, n an integer in -126 .. 127. */
+LANES_INLINE lanes lanes_scale(lanes p, lanes n)
 {
-    return (lanes){half_scale(p.low, n.low, x.low), half_scale(p.high, n.high, x.high)};
+    return (lanes){half_scale(p.low, n.low), half_scale(p.high, n.high)};
+}
+
+/* value where x > limit, else 0. */
+LANES_INLINE lanes lanes_keep_above(lanes value, lanes x, float limit)
+{
+    __m256 all = _mm256_set1_ps(limit);
+
+    return (lanes){_mm256_and_ps(value.low, _mm256_cmp_ps(x.low, all, _CMP_GT_OQ)),
+                   _mm256_and_ps(value.high, _mm256_cmp_ps(x.high, all, _CMP_GT_OQ))};
 }
 
 /* In halves: lane i with i + 8, then + 4, + 2, + 1. */

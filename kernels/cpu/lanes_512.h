@@ -58,18 +58,21 @@ LANES_INLINE lanes lanes_min(lanes a, lanes b)
     return _mm512_min_ps(a, b);
 }
 
-/* The integer n nearest to x / ln 2; x is held above -87, where 2^n is an ordinary float: denormals take a slow path.
- */
-LANES_INLINE lanes lanes_exponent(lanes *x)
+LANES_INLINE lanes lanes_round(lanes x)
 {
-    *x = _mm512_max_ps(*x, _mm512_set1_ps(-87.0f));
-    return _mm512_roundscale_ps(_mm512_mul_ps(*x, _mm512_set1_ps(1.44269504f)), 0);
+    return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
-/* p * 2^n; 0 where x is -87. */
-LANES_INLINE lanes lanes_scale(lanes p, lanes n, lanes x)
+/* p * 2^n, n an integer in -126 .. 127. */
+LANES_INLINE lanes lanes_scale(lanes p, lanes n)
 {
-    return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, _mm512_set1_ps(-87.0f), _CMP_GT_OQ), p, n);
+    return _mm512_scalef_ps(p, n);
+}
+
+/* value where x > limit, else 0. */
+LANES_INLINE lanes lanes_keep_above(lanes value, lanes x, float limit)
+{
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, _mm512_set1_ps(limit), _CMP_GT_OQ), value);
 }
 
 /* In halves: lane i with i + 8, then + 4, + 2, + 1. */

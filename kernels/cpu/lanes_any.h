@@ -78,23 +78,28 @@ LANES_INLINE lanes lanes_min(lanes a, lanes b)
     return a;
 }
 
-/* The integer n nearest to x / ln 2; x is held within -87 .. 88, where 2^n is an ordinary float. */
-LANES_INLINE lanes lanes_exponent(lanes *x)
+LANES_INLINE lanes lanes_round(lanes x)
 {
     const float magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
-    lanes n;
+    lanes shifted;
 
-    *x = lanes_min(lanes_max(*x, lanes_all(-87.0f)), lanes_all(88.0f));
-    EACH_LANE(n, x->lane[i] * 1.44269504f + magic);
-    EACH_LANE(n, n.lane[i] - magic);
-    return n;
+    EACH_LANE(shifted, x.lane[i] + magic);
+    EACH_LANE(x, shifted.lane[i] - magic);
+    return x;
 }
 
-/* p * 2^n; 0 where x is -87. */
-LANES_INLINE lanes lanes_scale(lanes p, lanes n, lanes x)
+/* p * 2^n, n an integer in -126 .. 127. */
+LANES_INLINE lanes lanes_scale(lanes p, lanes n)
 {
-    EACH_LANE(p, x.lane[i] > -87.0f ? p.lane[i] * float_of_bits((uint32_t)((int32_t)n.lane[i] + 127) << 23) : 0);
+    EACH_LANE(p, p.lane[i] * float_of_bits((uint32_t)((int32_t)n.lane[i] + 127) << 23));
     return p;
+}
+
+/* value where x > limit, else 0. */
+LANES_INLINE lanes lanes_keep_above(lanes value, lanes x, float limit)
+{
+    EACH_LANE(value, x.lane[i] > limit ? value.lane[i] : 0);
+    return value;
 }
 
 /* In halves: lane i with i + 8, then + 4, + 2, + 1. */

@@ -51,6 +51,7 @@ struct product_tile product_tile_at(const struct product_cut *cut, uint32_t tile
     uint32_t out_first = tile_index / cut->row_tiles * cut->tile_outs;
     unsigned char *memory = (unsigned char *)workspace + (size_t)worker_index * PRODUCT_WORKER_BYTES;
     float *sums = (float *)(void *)memory;
+    uint32_t sum_stride = cut->tile_outs + PRODUCT_PAD_BYTES / sizeof(float);
 
     assert(row_first < cut->rows && out_first < cut->outs);
     return (struct product_tile){
@@ -58,8 +59,8 @@ struct product_tile product_tile_at(const struct product_cut *cut, uint32_t tile
         .row_count = smaller(cut->tile_rows, cut->rows - row_first),
         .out_first = out_first,
         .out_count = smaller(cut->tile_outs, cut->outs - out_first),
-        .sums = {sums, sums + (size_t)PRODUCT_ROWS * cut->tile_outs},
-        .sum_stride = cut->tile_outs,
+        .sums = {sums, sums + (size_t)PRODUCT_ROWS * sum_stride},
+        .sum_stride = sum_stride,
         .dot = memory + PRODUCT_SUM_BYTES,
     };
 }
@@ -74,16 +75,11 @@ struct piece {
 static void bring_inputs(const struct product_tile *tile, const struct piece *piece, enum kernel_type type,
                          const void *in, uint32_t in_stride)
 {
-    enum { LINE_BYTES = 64 };
     size_t first = (size_t)(tile->row_first + piece->row) * in_stride + piece->in_first;
-    size_t piece_bytes = piece->in_count * kernel_type_bytes(type);
 
     for (uint32_t r = 0; r < piece->row_count; r++) {
-        const unsigned char *row = cpu_at(in, type, first + (size_t)r * in_stride);
-        cpu_to_dot(tile->dot + r * piece->dot_stride_bytes, type, row, type, piece->in_count);
-        for (size_t ahead = piece_bytes; ahead < 2 * piece_bytes; ahead += LINE_BYTES) {
-            __builtin_prefetch(row + ahead, 0, 2); /* the next piece, long before it is wanted */
-        }
+        cpu_to_dot(tile->dot + r * piece->dot_stride_bytes, type, cpu_at(in, type, first + (size_t)r * in_stride), type,
+                   piece->in_count);
     }
 }
 
@@ -119,7 +115,7 @@ void product_run(const struct product_tile *tile, const void *in, uint32_t in_st
                  const struct packed_matrix *const *matrices, uint32_t matrix_count)
 {
     enum kernel_type type = matrices[0]->type;
-    struct piece piece = {.dot_stride_bytes = PRODUCT_IN * cpu_dot_bytes(type) + PRODUCT_DOT_PAD_BYTES};
+    struct piece piece = {.dot_stride_bytes = PRODUCT_IN * cpu_dot_bytes(type) + PRODUCT_PAD_BYTES};
     uint32_t piece_rows = (uint32_t)(PRODUCT_DOT_BYTES / piece.dot_stride_bytes);
 
     for (uint32_t i = 0; i < matrices[0]->in; i += PRODUCT_IN) {

@@ -9,9 +9,9 @@ enum {
     PRODUCT_OUTS = 512,                      /* outputs a tile, at most; all its matrices together */
     PRODUCT_PANEL = PANEL_BLOCKS * PACK_OUT, /* outputs a panel, and the least of a tile */
     PRODUCT_IN = 256,                        /* inputs a chain of sums: part of the law, never chosen by shape */
-    PRODUCT_SUM_BYTES = PRODUCT_ROWS * PRODUCT_OUTS * 4,
-    PRODUCT_DOT_PAD_BYTES = 64, /* behind each row, or all rows would fall into the same cache sets */
-    PRODUCT_DOT_BYTES = PRODUCT_ROWS * (PRODUCT_IN * 2 + PRODUCT_DOT_PAD_BYTES),
+    PRODUCT_PAD_BYTES = 64,                  /* behind each row, or all would fall into the same sets of the cache */
+    PRODUCT_SUM_BYTES = PRODUCT_ROWS * (PRODUCT_OUTS * 4 + 2 * PRODUCT_PAD_BYTES), /* of one matrix, or of two halves */
+    PRODUCT_DOT_BYTES = PRODUCT_ROWS * (PRODUCT_IN * 2 + PRODUCT_PAD_BYTES),
     PRODUCT_WORKER_BYTES = PRODUCT_SUM_BYTES + PRODUCT_DOT_BYTES,
 };
 
@@ -27,7 +27,7 @@ struct product_tile {
     uint32_t row_first, row_count;
     uint32_t out_first, out_count;
     float *sums[2];      /* [row_count][tile_outs] each: one of each matrix */
-    uint32_t sum_stride; /* tile_outs */
+    uint32_t sum_stride; /* tile_outs and padding */
     unsigned char *dot;  /* PRODUCT_DOT_BYTES */
 };
 
