@@ -63,9 +63,8 @@ LANES_INLINE lanes lanes_min(lanes a, lanes b)
 
 LANES_INLINE lanes lanes_round(lanes x)
 {
-    const int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
-
-    return (lanes){_mm256_round_ps(x.low, nearest), _mm256_round_ps(x.high, nearest)};
+    return (lanes){_mm256_round_ps(x.low, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC),
+                   _mm256_round_ps(x.high, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
 }
 
 LANES_INLINE __m256 half_scale(__m256 p, __m256 n)
