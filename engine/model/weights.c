@@ -7,6 +7,8 @@
 #include "engine/io/loader.h"
 #include "engine/log.h"
 #include "engine/model/bind.h"
+#include "engine/model/dims.h"
+#include "engine/start.h"
 
 #include <assert.h>
 #include <string.h>
@@ -35,6 +37,10 @@ static uint64_t row_bytes(const struct weight_bank *bank, const struct weight_ro
 {
     const uint32_t *dims = bank->checkpoint->dims;
 
+    if (bank->type == TYPE_BF16 && row->in != NO_DIM && dims[row->in] % 2 != 0) { /* its kernels take inputs in pairs */
+        start_refuse(START_BAD_MODEL, "config.json: %s = %u is odd; such a model needs --dtype float32",
+                     dims_name(row->in), dims[row->in]);
+    }
     return row->in == NO_DIM ? aligned(dims[row->out] * sizeof(float))
                              : aligned(packed_matrix_bytes(dims[row->out], dims[row->in], bank->type));
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -98,6 +99,7 @@ static void a_file_is_a_private_copy(void)
 static void what_is_no_file_is_refused_with_a_reason(void)
 {
     uint64_t bytes = 99;
+    char path[64];
 
     errno = 0;
     CU_ASSERT(domain_file_map("/nowhere/at/all", &bytes) == NULL);
@@ -106,6 +108,11 @@ static void what_is_no_file_is_refused_with_a_reason(void)
     CU_ASSERT(errno == EISDIR);
     CU_ASSERT(domain_file_map("/dev/null", &bytes) == NULL);
     CU_ASSERT(errno == EINVAL);
+    (void)snprintf(path, sizeof path, "/tmp/ashlar-test-pipe-%d", (int)getpid());
+    CU_ASSERT_FATAL(mkfifo(path, 0600) == 0);
+    CU_ASSERT(domain_file_map(path, &bytes) == NULL); /* at once: nobody will ever write into it */
+    CU_ASSERT(errno == EINVAL);
+    (void)unlink(path);
     CU_ASSERT(domain_file_map_count() == 0);
 }
 

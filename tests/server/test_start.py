@@ -92,7 +92,13 @@ def a_bad_model_exits_4_and_names_the_file():
         broken("config.json", lambda data: data.replace(b'"hidden_size": 256', b'"hidden_size": 248'))
         broken("config.json", lambda data: data.replace(b"Qwen2_5_VLForConditionalGeneration", b"NobodyKnowsIt"))
         broken("config.json", lambda data: b'{"a":' * 5000)
+        broken("config.json", lambda data: data.replace(b'"intermediate_size": 512', b'"intermediate_size": 511'))
+        for data in (b"", b"null", b"[]", b'{"chat_template": 5}', b'{"chat_template": "' + b"a" * 9000 + b'"}'):
+            broken("chat_template.json", lambda _, data=data: data)
         broken("chat_template.json", lambda data: data.replace(b"im_start", b"im_begin"))
+        os.unlink(os.path.join(model, "config.json"))
+        os.mkfifo(os.path.join(model, "config.json"))
+        refuses(4, "serve", "--model-path", model, "--port", "0", words=["config.json"])
     refuses(4, "serve", "--model-path", "/nonexistent", "--port", "0")
 
 
