@@ -264,7 +264,8 @@ static void open_engine(struct boot *boot)
                             .has_tools = chat_takes_tools(boot->chat_template),
                             .image = boot->checkpoint.image,
                             .max_source_pixels = limits->source_pixels,
-                            .images_max = limits->images_per_request};
+                            .images_max = limits->images_per_request,
+                            .choices_max = limits->running_requests};
     boot->engine = engine_open(&parts);
 }
 

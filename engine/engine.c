@@ -110,6 +110,18 @@ static void open_health(struct engine *engine)
     engine->health_token = engine->parts.checkpoint->eos_ids[0];
 }
 
+/* A request with a whole prompt goes to the engine's thread, from any other. */
+static void arrive(struct engine *engine, struct request *request)
+{
+    uint32_t index = request->index;
+
+    atomic_store_explicit(&request->stage, REQUEST_ENGINE, memory_order_release);
+    bool is_given = crowd_ring_push(&engine->arrivals, &index);
+    assert(is_given);
+    (void)is_given;
+    wake_up(&engine->wake);
+}
+
 /* Intake's way out, on its own thread. */
 static void deliver(void *ctx, struct request *request)
 {
@@ -124,11 +136,12 @@ static void deliver(void *ctx, struct request *request)
         atomic_store_explicit(&request->is_body_free, true, memory_order_release);
         engine_notice(engine, index);
     }
-    atomic_store_explicit(&request->stage, REQUEST_ENGINE, memory_order_release);
-    bool is_given = crowd_ring_push(&engine->arrivals, &index);
-    assert(is_given);
-    (void)is_given;
-    wake_up(&engine->wake);
+    if (request->choice_count > 1) {
+        atomic_store_explicit(&request->stage, REQUEST_CHOICES, memory_order_release);
+        engine_notice(engine, index);
+        return;
+    }
+    arrive(engine, request);
 }
 
 struct engine *engine_open(const struct engine_parts *parts)
@@ -207,6 +220,22 @@ void engine_submit(struct engine *engine, struct request *request)
     atomic_fetch_add_explicit(&engine->open_count, 1, memory_order_relaxed);
     atomic_store_explicit(&request->stage, REQUEST_INTAKE, memory_order_release);
     intake_give(&engine->intake, request);
+}
+
+void engine_submit_choice(struct engine *engine, struct request *request)
+{
+    uint32_t stage = atomic_load_explicit(&request->stage, memory_order_relaxed);
+
+    assert(stage == REQUEST_CHOICES || (stage == REQUEST_READING && request->choice > 0));
+    assert(request->choice < request->choice_count);
+    if (stage == REQUEST_READING) {
+        atomic_fetch_add_explicit(&engine->open_count, 1, memory_order_relaxed);
+    }
+    if (request->err != ERR_OK) {
+        engine_finish(engine, request);
+        return;
+    }
+    arrive(engine, request);
 }
 
 void engine_cancel(struct engine *engine, struct request *request)

@@ -21,8 +21,13 @@ struct engine_stats {
 
 struct engine;
 
-/* Hands a request whose body is complete to the intake workers (stage becomes INTAKE). */
+/* Hands a request whose body is complete to the intake workers (stage becomes INTAKE). One that asks for more than one
+ * choice comes back in the stage CHOICES, with a notice. */
 void engine_submit(struct engine *engine, struct request *request);
+
+/* A request that came back in the stage CHOICES goes on to the engine (stage ENGINE), or becomes DONE if a refusal was
+ * recorded meanwhile. Behind it go its other choices, in order, from the stage READING: request_open_choice. */
+void engine_submit_choice(struct engine *engine, struct request *request);
 
 /* Wakes whoever holds the request after is_cancelled was set. */
 void engine_cancel(struct engine *engine, struct request *request);

@@ -120,8 +120,8 @@ static void answer_slot(struct engine *engine, uint32_t index, float *logits)
     if (engine->parts.watch_logits != NULL) {
         engine->parts.watch_logits(engine->parts.watch_ctx, request, slot->known, logits);
     }
-    enum err err =
-        sampling_choose(&row, sampling_noise(request->sampling.seed, 0, answered), engine->sample_work, &token);
+    double noise = sampling_noise(request->sampling.seed, request->choice, answered);
+    enum err err = sampling_choose(&row, noise, engine->sample_work, &token);
     if (err != ERR_OK) {
         log_error("logits request=%s index=%u: not finite", request->id, slot->known);
         (void)request_refuse(request, err, "", "at token %u", slot->known);
@@ -136,13 +136,19 @@ static void answer_slot(struct engine *engine, uint32_t index, float *logits)
     }
 }
 
-/* Hundredths of all KV tokens that are in use. */
-static uint32_t token_usage(const struct engine *engine)
+/* KV pages that requests hold: all but the free, the evictable and the one kept for /health_generate. */
+static uint32_t used_pages(const struct sched *sched)
 {
-    const struct kv *kv = &engine->sched.kv;
+    uint32_t kept = kv_available(&sched->kv) + 1;
 
-    assert(kv_available(kv) < kv->page_count); /* the page of /health_generate is always in use */
-    return (uint32_t)((uint64_t)(kv->page_count - kv_available(kv)) * 100 / kv->page_count);
+    assert(kept <= sched->kv.page_count);
+    return sched->kv.page_count - kept;
+}
+
+/* Hundredths of all KV tokens that are in use. */
+static uint32_t token_usage(const struct sched *sched)
+{
+    return (uint32_t)((uint64_t)used_pages(sched) * 100 / sched->kv.page_count);
 }
 
 /* The lines that SGLang's own scripts read. */
@@ -150,7 +156,7 @@ static void log_step(struct engine *engine)
 {
     struct engine_meter *meter = &engine->meter;
     const struct sched *sched = &engine->sched;
-    uint32_t usage = token_usage(engine);
+    uint32_t usage = token_usage(sched);
 
     if (engine->batch.prefill_rows > 0) {
         log_info("Prefill batch. #new-seq: %u, #new-token: %u, #cached-token: %llu, token usage: %u.%02u, "
@@ -165,7 +171,7 @@ static void log_step(struct engine *engine)
         uint32_t milli = atomic_load_explicit(&engine->stats.tokens_per_second_milli, memory_order_relaxed);
         log_info("Decode batch. #running-req: %u, #token: %u, token usage: %u.%02u, gen throughput (token/s): %u.%02u, "
                  "#queue-req: %u",
-                 sched->started_count, (sched->kv.page_count - kv_available(&sched->kv)) * KV_PAGE_TOKENS, usage / 100,
+                 sched->started_count, used_pages(sched) * KV_PAGE_TOKENS, usage / 100,
                  usage % 100, milli / 1000, milli % 1000 / 10, sched->queued_count);
     }
 }
@@ -187,6 +193,7 @@ static bool run_step(struct engine *engine)
     for (uint32_t i = 0; i < share_count; i++) {
         sched_advance(&engine->sched, &batch->shares[i]);
     }
+    sched_admit(&engine->sched); /* other choices of a prompt that is whole now, before its answer can end */
     count_step(engine, clock_now_us() - begin_us);
     for (uint32_t i = 0; i < batch->step.logit_row_count; i++) {
         answer_slot(engine, batch->logit_slots[i], engine->logits + (size_t)i * engine->parts.checkpoint->vocab);
@@ -320,7 +327,7 @@ static void publish_stats(struct engine *engine)
     atomic_store_explicit(&stats->running_requests, sched->started_count - sched->paused_count, memory_order_relaxed);
     atomic_store_explicit(&stats->paused_requests, sched->paused_count, memory_order_relaxed);
     atomic_store_explicit(&stats->queued_requests, sched->queued_count, memory_order_relaxed);
-    atomic_store_explicit(&stats->used_kv_pages, sched->kv.page_count - kv_available(&sched->kv), memory_order_relaxed);
+    atomic_store_explicit(&stats->used_kv_pages, used_pages(sched), memory_order_relaxed);
     atomic_store_explicit(&stats->evictable_kv_pages, sched->kv.evictable_count, memory_order_relaxed);
     atomic_store_explicit(&stats->free_kv_pages, sched->kv.free_count, memory_order_relaxed);
     atomic_store_explicit(&stats->prompt_tokens_total, sched->prompt_tokens, memory_order_relaxed);

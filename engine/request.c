@@ -43,4 +43,23 @@ void request_open(struct request *request, uint32_t index, uint64_t number, uint
     request->queue_next = UINT32_MAX;
     request->matched_stop_id = -1;
     request->matched_stop_string = -1;
+    request->group = number;
+    request->choice_count = 1;
+}
+
+void request_open_choice(struct request *request, uint32_t index, uint64_t number, uint32_t choice,
+                         const struct request *first, int32_t *tokens)
+{
+    assert(first->choice == 0 && choice > 0 && choice < first->choice_count);
+    assert(first->prompt_tokens > 0 && first->err == ERR_OK);
+    memcpy(request, first, sizeof *request); /* nobody else looks at either: nothing of an answer is there yet */
+    atomic_store_explicit(&request->stage, REQUEST_READING, memory_order_relaxed);
+    request->index = index;
+    request->number = number;
+    request->choice = choice;
+    request->body = NULL;
+    request->body_bytes = 0;
+    request->tokens = tokens;
+    memcpy(tokens, first->tokens, first->prompt_tokens * sizeof tokens[0]);
+    assert(request->engine_slot == UINT32_MAX && request->queue_next == UINT32_MAX);
 }

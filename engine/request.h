@@ -3,6 +3,9 @@
  * A REQUEST goes conn -> intake -> engine -> conn. Whoever holds it (`stage`) may write its plain fields; the atomics
  * are the only fields that two threads touch at once. conn alone takes it from the pool and gives it back, and only in
  * the stages READING and DONE: so a leaving client sets `is_cancelled` and waits for DONE like everybody else.
+ *
+ * A request for n > 1 choices is a REQUEST a choice. The first one alone is read and parsed; intake then gives it back
+ * to conn (CHOICES), which takes the others, all or none, as copies of it, and hands them all to the engine.
  */
 #ifndef ENGINE_REQUEST_H
 #define ENGINE_REQUEST_H
@@ -19,6 +22,7 @@
 enum request_stage {
     REQUEST_READING, /* conn: the body arrives */
     REQUEST_INTAKE,  /* an intake worker: parsing, chat, ids */
+    REQUEST_CHOICES, /* conn: the prompt is whole, its other choices are not made yet */
     REQUEST_ENGINE,  /* the engine: queued, started, paused (its own state machine: engine/sched.h) */
     REQUEST_DONE,    /* conn again: finish or err is final, the engine holds nothing of it any more */
 };
@@ -72,6 +76,8 @@ struct request {
     uint64_t arrived_us;             /* monotonic: headers complete */
     uint64_t created_s;              /* unix time */
     char id[40];                     /* "chatcmpl-" and 24 hex digits */
+    uint64_t group;                  /* number of the choice 0: all choices of one client's request have it */
+    uint32_t choice;                 /* 0 .. choice_count-1 */
 
     /* The body; conn writes before INTAKE. NULL once released. */
     unsigned char *body;
@@ -80,6 +86,7 @@ struct request {
 
     /* What was asked; intake writes. */
     bool is_stream, wants_usage, wants_continuous_usage, no_stop_trim, skip_special_tokens;
+    uint32_t choice_count;           /* `n` */
     char model[MODEL_NAME_BYTES_MAX]; /* echoed */
     struct sampling_params sampling;
     uint32_t stop_string_count;
@@ -117,7 +124,13 @@ enum err request_refuse(struct request *request, enum err err, const char *param
 /* The record with this index in the pool REQUEST. */
 struct request *request_at(uint32_t index);
 
-/* Makes a record fresh for a new client: everything zero but index, number and times. `id` is the opener's to write. */
+/* Makes a record fresh for a new client: everything zero but index, number and times; one choice. `id` is the opener's
+ * to write. */
 void request_open(struct request *request, uint32_t index, uint64_t number, uint64_t now_us, uint64_t unix_s);
+
+/* Makes a record another choice of `first`, whose prompt is whole: the same prompt, copied to `tokens`, and the same
+ * wishes. Its pictures lie in first's BODY, which must stay until every choice says is_body_free. */
+void request_open_choice(struct request *request, uint32_t index, uint64_t number, uint32_t choice,
+                         const struct request *first, int32_t *tokens);
 
 #endif

@@ -146,6 +146,14 @@ void sched_submit(struct sched *sched, struct request *request)
     sched->queued_count++;
 }
 
+void queue_remove(struct sched *sched, uint32_t previous, const struct request *request)
+{
+    assert(sched->queued_count > 0);
+    list_remove_behind(&sched->queue_first, &sched->queue_last, previous, request);
+    sched->queued_count--;
+    sched->blocked_gains = UINT64_MAX;
+}
+
 struct request *sched_take_ended(struct sched *sched)
 {
     if (sched->ended_first == UINT32_MAX) {
@@ -191,6 +199,12 @@ static void keep_last_page(struct sched *sched, struct sched_slot *slot)
                         &slot->pages[slot->shared_count], &node);
 }
 
+/* Other choices may wait for this one's prompt: whoever was first in the queue is perhaps not any more. */
+static void wake_choices(struct sched *sched, const struct request *request)
+{
+    sched->blocked_gains = request->choice_count > 1 ? UINT64_MAX : sched->blocked_gains;
+}
+
 /* The slot is free: it leaves the ages, and its request is ended. */
 static void vacate(struct sched *sched, struct sched_slot *slot, enum sched_event event)
 {
@@ -217,6 +231,7 @@ void sched_end(struct sched *sched, uint32_t index)
 
     assert(index <= sched->limits.running_requests);
     assert(slot->state != SLOT_FREE && slot->state != SLOT_LEAVING);
+    wake_choices(sched, slot->request);
     slot_drop_pictures(sched, slot);
     if (!slot->is_health) {
         keep_last_page(sched, slot);
@@ -249,10 +264,8 @@ void sched_sweep(struct sched *sched)
             previous = request->index;
             continue;
         }
-        list_remove_behind(&sched->queue_first, &sched->queue_last, previous, request);
+        queue_remove(sched, previous, request);
         list_push(&sched->ended_first, &sched->ended_last, request);
-        sched->queued_count--;
-        sched->blocked_gains = UINT64_MAX;
     }
     for (uint32_t i = sched->started_count; i > 0; i--) {
         struct sched_slot *slot = &sched->slots[sched->ages[i - 1]];
@@ -366,6 +379,7 @@ void sched_advance(struct sched *sched, const struct sched_share *share)
     slot_pass_pictures(sched, slot);
     if (slot->state == SLOT_PREFILL && slot->computed == slot->request->prompt_tokens) {
         slot_event(sched, slot, EVENT_PROMPT_DONE);
+        wake_choices(sched, slot->request);
     }
 }
 

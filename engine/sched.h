@@ -50,8 +50,8 @@ struct sched_slot {
     slab_handle page_list;
     uint32_t *pages;
     uint32_t page_count;
-    uint32_t shared_count;            /* leading pages that the prefix cache names */
-    uint32_t node;                    /* of the last of them */
+    uint32_t shared_count;            /* leading pages that the prefix cache names, or other choices hold */
+    uint32_t node;                    /* of the last of them, if the cache names it */
     uint32_t claim_pages;             /* most that it can ever hold */
     uint32_t known;                   /* tokens: prompt and answer */
     uint32_t computed;                /* of them in the KV */
@@ -124,7 +124,9 @@ void sched_sweep(struct sched *sched);
 /* Cancels everybody: the server is going down. */
 void sched_cancel_all(struct sched *sched);
 
-/* Resumes the paused, eldest first; then starts from the queue's head as long as it is safe. */
+/* Resumes the paused, eldest first; then starts from the queue's head as long as it is safe. A choice of a request of
+ * which another one computes the prompt is passed over until that is done: then it shares the pages. So this is called
+ * once more between sched_advance and the answers. */
 void sched_admit(struct sched *sched);
 
 /* Rows of the next step, at most running + 1 shares: a row for everyone who decodes, and prompt rows, eldest first,

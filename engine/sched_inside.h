@@ -10,6 +10,9 @@ void slot_event(struct sched *sched, struct sched_slot *slot, enum sched_event e
 /* The tokens known so far, as the prefix cache sees them. */
 struct prefix_key slot_key(const struct sched_slot *slot, uint32_t count);
 
+/* sched.c: takes a request out of the queue; `previous` is the one before it, UINT32_MAX: it is the first. */
+void queue_remove(struct sched *sched, uint32_t previous, const struct request *request);
+
 /* sched_start.c: grants the page that the next row needs, if it needs one. False: it must wait. */
 bool slot_grow(struct sched *sched, struct sched_slot *slot);
 

@@ -1,7 +1,8 @@
 /* sched_start: who may start, who may have one more page. Design §5.
  *
  * Always true: the started requests are in a safe state; a request starts with all pages of its prompt or not at all;
- * nothing starts while one is paused; the queue's first starts first.
+ * nothing starts while one is paused; the queue's first starts first, except that a choice waits while another one of
+ * the same request computes their prompt.
  */
 #include "engine/sched.h"
 #include "engine/sched_inside.h"
@@ -133,6 +134,52 @@ static bool take_prompt(struct sched *sched, struct sched_slot *slot)
     return is_taken;
 }
 
+/* The choice of the same request whose prompt is in the KV, or NULL. `*is_coming`: one is computing it. */
+static struct sched_slot *find_twin(struct sched *sched, const struct request *request, bool *is_coming)
+{
+    *is_coming = false;
+    for (uint32_t i = 0; request->choice_count > 1 && i < sched->started_count; i++) {
+        struct sched_slot *slot = &sched->slots[sched->ages[i]];
+        if (slot->state == SLOT_LEAVING || slot->request->group != request->group) {
+            continue;
+        }
+        if (slot->state == SLOT_DECODE || slot->state == SLOT_PAUSED) {
+            return slot;
+        }
+        *is_coming = true;
+    }
+    return NULL;
+}
+
+/* Takes the prompt's pages from a choice that has computed them: the whole ones by reference, with or without a prefix
+ * cache, the last one as a copy. */
+static bool take_twin(struct sched *sched, struct sched_slot *slot, struct sched_slot *twin)
+{
+    /* The last token is always computed: its logits are what was asked for. */
+    uint32_t have = slot->request->prompt_tokens - 1, whole = have / KV_PAGE_TOKENS;
+
+    assert(twin->computed > have && twin->request->prompt_tokens == have + 1);
+    for (uint32_t i = 0; i < whole; i++) {
+        slot->pages[i] = twin->pages[i];
+        prefix_hold(&sched->prefix, slot->pages[i]);
+    }
+    slot->page_count = slot->shared_count = whole;
+    twin->shared_count = twin->shared_count < whole ? whole : twin->shared_count;
+    slot->node = whole == 0 ? KV_NONE : sched->kv.pages[slot->pages[whole - 1]].node;
+    slot->is_sharing = slot->is_sharing && (whole == 0 || slot->node != KV_NONE);
+    bool is_safe = may_start(sched, slot, 1);
+    if (!is_safe || !take_pages(sched, slot, 1)) {
+        prefix_release_list(&sched->prefix, slot->pages, slot->page_count);
+        sched->blocked_gains = is_safe ? UINT64_MAX : sched->kv.gains;
+        return false;
+    }
+    if (have % KV_PAGE_TOKENS > 0) {
+        kv_copy(slot->pages[whole], twin->pages[whole]);
+    }
+    slot->computed = have;
+    return true;
+}
+
 static struct sched_slot *free_slot(struct sched *sched)
 {
     for (uint32_t i = 0; i < sched->limits.running_requests; i++) {
@@ -147,6 +194,8 @@ static struct sched_slot *free_slot(struct sched *sched)
 static bool start_request(struct sched *sched, struct sched_slot *slot, struct request *request)
 {
     slab_handle list = pools_get(POOL_PAGE_LIST);
+    bool is_coming;
+    struct sched_slot *twin = find_twin(sched, request, &is_coming);
 
     if (!slab_is_some(list)) {
         return false;
@@ -160,7 +209,7 @@ static bool start_request(struct sched *sched, struct sched_slot *slot, struct r
                                 .claim_pages = pages_for(request->prompt_tokens + request->max_new_tokens - 1),
                                 .known = request->prompt_tokens,
                                 .features = {MM_NONE, MM_NONE}};
-    if (!take_prompt(sched, slot)) {
+    if (twin != NULL ? !take_twin(sched, slot, twin) : !take_prompt(sched, slot)) {
         pools_put(POOL_PAGE_LIST, list);
         *slot = (struct sched_slot){.state = SLOT_FREE};
         return false;
@@ -168,32 +217,48 @@ static bool start_request(struct sched *sched, struct sched_slot *slot, struct r
     slot_event(sched, slot, EVENT_START);
     request->engine_slot = (uint32_t)(slot - sched->slots);
     request->cached_tokens = slot->computed;
-    sched->prompt_tokens += request->prompt_tokens;
-    sched->cached_tokens += slot->computed;
+    if (request->choice == 0) { /* a prompt counts once */
+        sched->prompt_tokens += request->prompt_tokens;
+        sched->cached_tokens += slot->computed;
+    }
     sched->ages[sched->started_count++] = request->engine_slot;
     slot_pass_pictures(sched, slot);
     return true;
 }
 
+/* The first of the queue that does not wait for another choice's prompt, and the one before it. NULL: there is none. */
+static struct request *first_ready(struct sched *sched, uint32_t *previous)
+{
+    *previous = UINT32_MAX;
+    for (uint32_t index = sched->queue_first; index != UINT32_MAX;) {
+        struct request *request = request_at(index);
+        bool is_coming;
+        if (find_twin(sched, request, &is_coming) != NULL || !is_coming) {
+            return request;
+        }
+        *previous = index;
+        index = request->queue_next;
+    }
+    return NULL;
+}
+
 void sched_admit(struct sched *sched)
 {
+    struct request *request;
+    uint32_t previous;
+
     for (uint32_t i = 0; i < sched->started_count; i++) {
         struct sched_slot *slot = &sched->slots[sched->ages[i]];
         if (slot->state == SLOT_PAUSED && slot_grow(sched, slot)) {
             slot_event(sched, slot, EVENT_PAGE_GRANTED);
         }
     }
-    while (sched->paused_count == 0 && sched->queue_first != UINT32_MAX) {
-        struct request *request = request_at(sched->queue_first);
+    while (sched->paused_count == 0 && (request = first_ready(sched, &previous)) != NULL) {
         struct sched_slot *slot = free_slot(sched);
-        uint32_t next = request->queue_next;
         if (slot == NULL || sched->blocked_gains == sched->kv.gains || !start_request(sched, slot, request)) {
             return;
         }
-        sched->blocked_gains = UINT64_MAX;
-        sched->queue_first = next;
-        sched->queue_last = next == UINT32_MAX ? UINT32_MAX : sched->queue_last;
-        sched->queued_count--;
+        queue_remove(sched, previous, request);
     }
 }
 
@@ -210,8 +275,8 @@ static void check_slot(const struct sched *sched, const struct sched_slot *slot)
     for (uint32_t i = 0; i < slot->page_count; i++) {
         const struct kv_page *page = &sched->kv.pages[slot->pages[i]];
         assert(page->holders > 0);
-        assert((i < slot->shared_count) == (page->node != KV_NONE));
-        assert(i < slot->shared_count || page->holders == 1);
+        assert(i >= slot->shared_count || !slot->is_sharing || page->node != KV_NONE);
+        assert(i < slot->shared_count || (page->holders == 1 && page->node == KV_NONE));
     }
 }
 

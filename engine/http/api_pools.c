@@ -14,7 +14,7 @@ enum { ELEMENTS_A_PIECE = 32 };
 
 static const char *stage_name(struct exchange *exchange)
 {
-    static const char *const names[] = {"reading", "intake", "engine", "done"};
+    static const char *const names[] = {"reading", "intake", "choices", "engine", "done"};
     uint32_t stage = atomic_load_explicit(&exchange->request.stage, memory_order_relaxed);
     return stage < sizeof names / sizeof names[0] ? names[stage] : "?";
 }

@@ -26,8 +26,9 @@ struct look {
     bool is_done;
 };
 
-static struct look look_at(struct request *r)
+static struct look look_at(const struct exchange *choice)
 {
+    const struct request *r = &choice->request;
     struct look look;
 
     look.is_done = atomic_load_explicit(&r->stage, memory_order_acquire) == REQUEST_DONE;
@@ -36,8 +37,21 @@ static struct look look_at(struct request *r)
     look.tokens = atomic_load_explicit(&r->answer_tokens, memory_order_acquire);
     if (look.is_done && look.finish == FINISH_NONE) {
         look.finish = FINISH_ABORT; /* ended without a finish: a refusal after tokens, or a cut */
+    } else if (!look.is_done && look.finish == FINISH_ABORT) {
+        look.finish = FINISH_NONE; /* why, is known when it is ours */
     }
     return look;
+}
+
+/* Of all choices. */
+static uint64_t count_tokens(const struct exchange *first)
+{
+    uint64_t tokens = 0;
+
+    for (const struct exchange *e = first; e != NULL; e = e->next_choice) {
+        tokens += look_at(e).tokens;
+    }
+    return tokens;
 }
 
 void chat_answer_open(struct chat_answer *answer, bool is_http_1_0, bool is_closing)
@@ -87,16 +101,19 @@ static void write_finish(struct json_out *json, const struct request *r, uint32_
     }
 }
 
-/* null unless there is something to tell: cached tokens with --enable-cache-report, picture tokens always. */
-static void write_usage(struct json_out *json, const struct request *r, uint32_t answer_tokens, bool is_cache_reported)
+/* The prompt counts once, however many choices. Details are null unless there is something to tell: cached tokens with
+ * --enable-cache-report, picture tokens always. */
+static void write_usage(const struct http_server *server, struct json_out *json, const struct exchange *first,
+                        uint64_t answer_tokens)
 {
-    uint32_t cached = is_cache_reported ? r->cached_tokens : 0;
+    const struct request *r = &first->request;
+    uint32_t cached = server->facts.options->enable_cache_report ? r->cached_tokens : 0;
 
     json_out_key(json, "usage");
     json_out_object_begin(json);
     json_out_key_i64(json, "prompt_tokens", r->prompt_tokens);
-    json_out_key_i64(json, "completion_tokens", answer_tokens);
-    json_out_key_i64(json, "total_tokens", (int64_t)r->prompt_tokens + answer_tokens);
+    json_out_key_i64(json, "completion_tokens", (int64_t)answer_tokens);
+    json_out_key_i64(json, "total_tokens", (int64_t)(r->prompt_tokens + answer_tokens));
     json_out_key_i64(json, "reasoning_tokens", 0);
     json_out_key(json, "prompt_tokens_details");
     if (cached > 0 || r->image_tokens > 0) {
@@ -114,26 +131,29 @@ static void write_usage(struct json_out *json, const struct request *r, uint32_t
 
 /* --- a refusal, in place of an answer --- */
 
-static enum err refusal_of(const struct exchange *exchange, const struct look *look)
+/* The refusal that is the answer, and the choice that got it. ERR_OK: there is none, or none yet. */
+static enum err refusal_of(const struct exchange *first, const struct request **refused)
 {
-    const struct request *r = &exchange->request;
+    bool is_over = true, is_cut = false;
 
-    if (!look->is_done) {
-        return ERR_OK;
+    for (const struct exchange *e = first; e != NULL; e = e->next_choice) {
+        bool is_done = look_at(e).is_done;
+        *refused = &e->request;
+        if (is_done && e->request.err != ERR_OK && e->request.err != ERR_CLIENT_GONE) {
+            return e->request.err;
+        }
+        is_over = is_over && is_done;
+        is_cut = is_cut || e->is_cut;
     }
-    bool is_cut = exchange->is_cut && (r->err == ERR_CLIENT_GONE || r->err == ERR_OK) && look->tokens == 0;
-    if (is_cut && look->finish == FINISH_ABORT) {
-        return ERR_SHUTTING_DOWN;
-    }
-    return r->err == ERR_CLIENT_GONE ? ERR_OK : r->err;
+    return is_over && is_cut && count_tokens(first) == 0 ? ERR_SHUTTING_DOWN : ERR_OK;
 }
 
-static enum chat_progress write_refusal(struct http_server *server, struct chat_answer *answer,
-                                        const struct exchange *exchange, enum err err, struct outbox *outbox)
+/* `r` is NULL if it is the server's refusal and not the request's own. */
+static enum chat_progress write_refusal(struct http_server *server, struct chat_answer *answer, const struct request *r,
+                                        enum err err, struct outbox *outbox)
 {
-    const struct request *r = &exchange->request;
-    bool is_own = err != ERR_SHUTTING_DOWN; /* read only when the request is ours again */
-    size_t bytes = reply_error_json(err, is_own ? r->err_param : "", is_own ? r->err_detail : "", server->scratch);
+    size_t bytes =
+        reply_error_json(err, r != NULL ? r->err_param : "", r != NULL ? r->err_detail : "", server->scratch);
     const struct reply_head head = {
         .status = err_row(err)->status,
         .content_type = "application/json",
@@ -153,8 +173,9 @@ static enum chat_progress write_refusal(struct http_server *server, struct chat_
 
 /* --- the whole answer at once --- */
 
-/* The JSON before the text, then the JSON behind it, each into `out` of ENVELOPE_BYTES_MAX. */
-static size_t write_before(const struct request *r, char *out)
+/* The JSON before the choices; of a choice, before its text and behind it; behind the choices. Each into `out` of
+ * ENVELOPE_BYTES_MAX; each returns its length. */
+static size_t write_opening(const struct request *r, char *out)
 {
     struct json_out json;
 
@@ -163,18 +184,29 @@ static size_t write_before(const struct request *r, char *out)
     write_identity(&json, r, "chat.completion");
     json_out_key(&json, "choices");
     json_out_array_begin(&json);
+    assert(!json.has_overflowed);
+    return json.length;
+}
+
+static size_t write_before(const struct request *r, char *out)
+{
+    size_t comma = r->choice > 0;
+    struct json_out json;
+
+    out[0] = ',';
+    json_out_open(&json, out + comma, ENVELOPE_BYTES_MAX - comma);
     json_out_object_begin(&json);
-    json_out_key_i64(&json, "index", 0);
+    json_out_key_i64(&json, "index", r->choice);
     json_out_key(&json, "message");
     json_out_object_begin(&json);
     json_out_key_text(&json, "role", "assistant");
     json_out_key(&json, "content");
     json_out_raw(&json, "\"", 1); /* the text and its closing quote follow */
     assert(!json.has_overflowed);
-    return json.length;
+    return comma + json.length;
 }
 
-static size_t write_behind(const struct request *r, const struct look *look, bool is_cache_reported, char *out)
+static size_t write_behind(const struct request *r, const struct look *look, char *out)
 {
     static const char tail[] = "\",\"reasoning_content\":null,\"tool_calls\":null},\"logprobs\":null,";
     struct json_out json;
@@ -184,21 +216,26 @@ static size_t write_behind(const struct request *r, const struct look *look, boo
     json_out_object_begin(&json);
     write_finish(&json, r, look->finish);
     json_out_object_end(&json);
-    size_t length = sizeof tail - 2 + json.length;
+    assert(json_out_is_whole(&json));
     memcpy(out, tail, sizeof tail - 1);
+    return sizeof tail - 2 + json.length;
+}
 
-    json_out_open(&json, out + length + 1, ENVELOPE_BYTES_MAX - length - 1);
-    json_out_object_begin(&json);
-    write_usage(&json, r, look->tokens, is_cache_reported);
+static size_t write_ending(const struct http_server *server, const struct exchange *first, char *out)
+{
+    struct json_out json;
+
+    json_out_open(&json, out + 1, ENVELOPE_BYTES_MAX - 1);
+    json_out_object_begin(&json); /* its bracket becomes a comma */
+    write_usage(server, &json, first, count_tokens(first));
     json_out_key(&json, "metadata");
     json_out_object_begin(&json);
     json_out_key_text(&json, "weight_version", "default");
     json_out_object_end(&json);
     json_out_object_end(&json);
     assert(json_out_is_whole(&json));
-    out[length] = ']';
-    out[length + 1] = ',';
-    return length + 1 + json.length;
+    memcpy(out, "],", 2);
+    return 1 + json.length;
 }
 
 static uint64_t measure_text(struct http_server *server, struct detok text, const struct request *r,
@@ -232,43 +269,88 @@ static bool write_text(struct http_server *server, struct detok *text, const str
     return false;
 }
 
-static enum chat_progress fill_whole(struct http_server *server, struct chat_answer *answer, const struct request *r,
-                                     const struct look *look, struct outbox *outbox)
+static bool is_finished(const struct exchange *first)
 {
-    bool is_cache_reported = server->facts.options->enable_cache_report;
-
-    if (look->finish == FINISH_NONE) {
-        return CHAT_WAITS;
+    for (const struct exchange *e = first; e != NULL; e = e->next_choice) {
+        if (look_at(e).finish == FINISH_NONE) {
+            return false;
+        }
     }
+    return true;
+}
+
+static uint64_t measure_whole(struct http_server *server, const struct exchange *first)
+{
+    uint64_t bytes = write_opening(&first->request, server->scratch) + write_ending(server, first, server->scratch);
+
+    for (const struct exchange *e = first; e != NULL; e = e->next_choice) {
+        const struct look look = look_at(e);
+        bytes += write_before(&e->request, server->scratch) + write_behind(&e->request, &look, server->scratch) +
+                 measure_text(server, e->written.text, &e->request, &look);
+    }
+    return bytes;
+}
+
+static void begin_whole(struct http_server *server, struct chat_answer *answer, const struct exchange *first,
+                        struct outbox *outbox)
+{
+    const struct reply_head head = {
+        .status = 200,
+        .content_type = "application/json",
+        .framing = REPLY_LENGTH,
+        .content_length = measure_whole(server, first),
+        .is_keep_alive = !answer->is_closing,
+        .is_http_1_0 = answer->is_http_1_0,
+    };
+
+    reply_add_head(outbox, &head);
+    outbox_wrote(outbox, write_opening(&first->request, outbox_place(outbox)));
+    metrics_count_status(&server->metrics, 200);
+    answer->phase = CHAT_CHOICES;
+}
+
+/* Goes on with one choice. False: there is no room for more of it. */
+static bool fill_whole_choice(struct http_server *server, struct exchange *choice, struct outbox *outbox)
+{
+    const struct request *r = &choice->request;
+    const struct look look = look_at(choice);
+
+    if (choice->written.phase == CHOICE_ROLE && outbox_room(outbox) >= ENVELOPE_BYTES_MAX) {
+        outbox_wrote(outbox, write_before(r, outbox_place(outbox)));
+        choice->written.phase = CHOICE_CONTENT;
+    }
+    if (choice->written.phase == CHOICE_CONTENT && write_text(server, &choice->written.text, r, &look, outbox)) {
+        choice->written.phase = CHOICE_FINISH;
+    }
+    if (choice->written.phase == CHOICE_FINISH && outbox_room(outbox) >= ENVELOPE_BYTES_MAX) {
+        outbox_wrote(outbox, write_behind(r, &look, outbox_place(outbox)));
+        choice->written.phase = CHOICE_OVER;
+    }
+    return choice->written.phase == CHOICE_OVER;
+}
+
+static enum chat_progress fill_whole(struct http_server *server, struct chat_answer *answer, struct exchange *first,
+                                     struct outbox *outbox)
+{
     if (answer->phase == CHAT_HEAD) {
+        if (!is_finished(first)) {
+            return CHAT_WAITS;
+        }
         if (outbox_room(outbox) < REPLY_HEAD_BYTES_MAX + ENVELOPE_BYTES_MAX) {
             return CHAT_WANTS_ROOM;
         }
-        size_t before = write_before(r, server->scratch);
-        size_t behind = write_behind(r, look, is_cache_reported, server->scratch);
-        const struct reply_head head = {
-            .status = 200,
-            .content_type = "application/json",
-            .framing = REPLY_LENGTH,
-            .content_length = before + measure_text(server, answer->text, r, look) + behind,
-            .is_keep_alive = !answer->is_closing,
-            .is_http_1_0 = answer->is_http_1_0,
-        };
-        reply_add_head(outbox, &head);
-        outbox_wrote(outbox, write_before(r, outbox_place(outbox)));
-        metrics_count_status(&server->metrics, 200);
-        answer->phase = CHAT_CONTENT;
+        begin_whole(server, answer, first, outbox);
     }
-    if (answer->phase == CHAT_CONTENT) {
-        if (!write_text(server, &answer->text, r, look, outbox)) {
+    while (answer->turn != NULL) {
+        if (!fill_whole_choice(server, answer->turn, outbox)) {
             return CHAT_WANTS_ROOM;
         }
-        answer->phase = CHAT_FINISH;
+        answer->turn = answer->turn->next_choice;
     }
     if (outbox_room(outbox) < ENVELOPE_BYTES_MAX) {
         return CHAT_WANTS_ROOM;
     }
-    outbox_wrote(outbox, write_behind(r, look, is_cache_reported, outbox_place(outbox)));
+    outbox_wrote(outbox, write_ending(server, first, outbox_place(outbox)));
     answer->phase = CHAT_LAST;
     return CHAT_ENDED;
 }
@@ -293,14 +375,15 @@ struct delta {
     uint32_t finish;
 };
 
-static void write_choice(struct http_server *server, const struct chat_answer *answer, const struct request *r,
+static void write_choice(struct http_server *server, const struct chat_answer *answer, const struct exchange *choice,
                          const struct look *look, const struct delta *delta, struct outbox *outbox)
 {
+    const struct request *r = &choice->request;
     struct json_out json;
 
     begin_chunk(answer, r, outbox, &json);
     json_out_object_begin(&json);
-    json_out_key_i64(&json, "index", 0);
+    json_out_key_i64(&json, "index", r->choice);
     json_out_key(&json, "delta");
     json_out_object_begin(&json);
     if (delta->role != NULL) {
@@ -319,20 +402,20 @@ static void write_choice(struct http_server *server, const struct chat_answer *a
     json_out_object_end(&json);
     json_out_array_end(&json);
     if (r->wants_continuous_usage) {
-        write_usage(&json, r, look->tokens, server->facts.options->enable_cache_report);
+        write_usage(server, &json, choice->first_choice, look->tokens);
     }
     json_out_object_end(&json);
     sse_end(outbox, &json);
 }
 
-static void write_usage_chunk(struct http_server *server, const struct chat_answer *answer, const struct request *r,
-                              const struct look *look, struct outbox *outbox)
+static void write_usage_chunk(struct http_server *server, const struct chat_answer *answer,
+                              const struct exchange *first, struct outbox *outbox)
 {
     struct json_out json;
 
-    begin_chunk(answer, r, outbox, &json);
+    begin_chunk(answer, &first->request, outbox, &json);
     json_out_array_end(&json);
-    write_usage(&json, r, look->tokens, server->facts.options->enable_cache_report);
+    write_usage(server, &json, first, count_tokens(first));
     json_out_object_end(&json);
     sse_end(outbox, &json);
 }
@@ -362,51 +445,95 @@ static void begin_stream(struct http_server *server, struct chat_answer *answer,
     };
     reply_add_head(outbox, &head);
     metrics_count_status(&server->metrics, 200);
-    answer->phase = CHAT_ROLE;
+    answer->phase = CHAT_CHOICES;
 }
 
 /* False: all that is released is written. */
-static bool write_content(struct http_server *server, struct chat_answer *answer, const struct request *r,
+static bool write_content(struct http_server *server, const struct chat_answer *answer, struct exchange *choice,
                           const struct look *look, struct outbox *outbox)
 {
     char piece[CONTENT_BYTES_MAX];
-    size_t length = take_text(server, &answer->text, r, look, piece, sizeof piece);
+    size_t length = take_text(server, &choice->written.text, &choice->request, look, piece, sizeof piece);
 
     if (length > 0) {
-        write_choice(server, answer, r, look, &(struct delta){.content = piece, .content_bytes = length}, outbox);
+        write_choice(server, answer, choice, look, &(struct delta){.content = piece, .content_bytes = length}, outbox);
     }
     return length > 0;
 }
 
+/* The next event of one choice. False: there is none to be written now. */
+static bool fill_choice(struct http_server *server, struct chat_answer *answer, struct exchange *choice,
+                        struct outbox *outbox)
+{
+    const struct request *r = &choice->request;
+    const struct look look = look_at(choice);
+
+    switch (choice->written.phase) {
+    case CHOICE_ROLE:
+        if (look.tokens == 0 && look.finish == FINISH_NONE) {
+            return false;
+        }
+        write_choice(server, answer, choice, &look, &(struct delta){.role = "assistant", .content = ""}, outbox);
+        choice->written.phase = CHOICE_CONTENT;
+        return true;
+    case CHOICE_CONTENT:
+        if (write_content(server, answer, choice, &look, outbox)) {
+            return true;
+        }
+        if (look.finish == FINISH_NONE) {
+            return false;
+        }
+        choice->written.phase = CHOICE_FINISH;
+        return true;
+    case CHOICE_FINISH:
+        if (look.is_done && r->err != ERR_OK && r->err != ERR_CLIENT_GONE) {
+            write_error_event(server, answer, r->err, r->err_param, r->err_detail, outbox);
+            answer->phase = CHAT_LAST;
+        } else {
+            write_choice(server, answer, choice, &look, &(struct delta){.finish = look.finish}, outbox);
+        }
+        choice->written.phase = CHOICE_OVER;
+        return true;
+    case CHOICE_OVER:
+        break;
+    }
+    return false;
+}
+
+/* One event of the choice whose turn it is, or of the next one that has any. */
+static bool fill_choices(struct http_server *server, struct chat_answer *answer, struct exchange *first,
+                         struct outbox *outbox)
+{
+    struct exchange *choice = answer->turn;
+    bool is_over = true;
+
+    for (uint32_t i = 0; i < first->request.choice_count; i++) {
+        bool has_written = fill_choice(server, answer, choice, outbox);
+        is_over = is_over && choice->written.phase == CHOICE_OVER;
+        choice = choice->next_choice != NULL ? choice->next_choice : first;
+        if (has_written) {
+            answer->turn = choice;
+            return true;
+        }
+    }
+    if (is_over) {
+        answer->phase = first->request.wants_usage ? CHAT_USAGE : CHAT_LAST;
+    }
+    return is_over;
+}
+
 /* One event of a stream; the outbox has room. False: there is none to be written now. */
-static bool fill_event(struct http_server *server, struct chat_answer *answer, const struct request *r,
-                       const struct look *look, struct outbox *outbox)
+static bool fill_event(struct http_server *server, struct chat_answer *answer, struct exchange *first,
+                       struct outbox *outbox)
 {
     switch (answer->phase) {
     case CHAT_HEAD:
         begin_stream(server, answer, outbox);
         break;
-    case CHAT_ROLE:
-        write_choice(server, answer, r, look, &(struct delta){.role = "assistant", .content = ""}, outbox);
-        answer->phase = CHAT_CONTENT;
-        break;
-    case CHAT_CONTENT:
-        if (!write_content(server, answer, r, look, outbox)) {
-            answer->phase = look->finish != FINISH_NONE ? CHAT_FINISH : CHAT_CONTENT;
-            return look->finish != FINISH_NONE;
-        }
-        break;
-    case CHAT_FINISH:
-        if (look->is_done && r->err != ERR_OK && r->err != ERR_CLIENT_GONE) {
-            write_error_event(server, answer, r->err, r->err_param, r->err_detail, outbox);
-            answer->phase = CHAT_LAST;
-            break;
-        }
-        write_choice(server, answer, r, look, &(struct delta){.finish = look->finish}, outbox);
-        answer->phase = r->wants_usage ? CHAT_USAGE : CHAT_LAST;
-        break;
+    case CHAT_CHOICES:
+        return fill_choices(server, answer, first, outbox);
     case CHAT_USAGE:
-        write_usage_chunk(server, answer, r, look, outbox);
+        write_usage_chunk(server, answer, first, outbox);
         answer->phase = CHAT_LAST;
         break;
     case CHAT_LAST:
@@ -415,8 +542,8 @@ static bool fill_event(struct http_server *server, struct chat_answer *answer, c
     return true;
 }
 
-static enum chat_progress fill_stream(struct http_server *server, struct chat_answer *answer, const struct request *r,
-                                      const struct look *look, struct outbox *outbox)
+static enum chat_progress fill_stream(struct http_server *server, struct chat_answer *answer, struct exchange *first,
+                                      struct outbox *outbox)
 {
     _Static_assert(SSE_ROOM_BYTES + DONE_ROOM_BYTES <= CONN_WRITE_BYTES, "an event and the end fit together");
     _Static_assert((int)REPLY_ERROR_BYTES_MAX <= (int)API_PIECE_BYTES_MAX, "scratch holds either");
@@ -430,40 +557,54 @@ static enum chat_progress fill_stream(struct http_server *server, struct chat_an
             sse_done(outbox, answer->is_chunked);
             return CHAT_ENDED;
         }
-        if (!fill_event(server, answer, r, look, outbox)) {
+        if (!fill_event(server, answer, first, outbox)) {
             return CHAT_WAITS;
         }
     }
+}
+
+/* True once a choice has a token, or is over. */
+static bool has_begun(const struct exchange *first)
+{
+    for (const struct exchange *e = first; e != NULL; e = e->next_choice) {
+        const struct look look = look_at(e);
+        if (look.is_done || look.finish != FINISH_NONE || look.tokens > 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 enum chat_progress chat_answer_fill(struct http_server *server, struct chat_answer *answer, struct exchange *exchange,
                                     struct outbox *outbox)
 {
-    struct request *r = &exchange->request;
-    const struct look look = look_at(r);
+    const struct request *refused;
 
+    assert(exchange->first_choice == exchange);
     if (answer->phase == CHAT_HEAD) {
-        if (!look.is_done && look.finish == FINISH_NONE && look.tokens == 0) {
+        if (!has_begun(exchange)) {
             return CHAT_WAITS;
         }
-        enum err err = refusal_of(exchange, &look);
+        enum err err = refusal_of(exchange, &refused);
         if (err != ERR_OK) {
-            return write_refusal(server, answer, exchange, err, outbox);
+            return write_refusal(server, answer, err == ERR_SHUTTING_DOWN ? NULL : refused, err, outbox);
         }
         answer->is_closing = answer->is_closing || !http_server_is_open(server);
-        answer->is_stream = r->is_stream;
-        detok_open(&answer->text, r->skip_special_tokens);
+        answer->is_stream = exchange->request.is_stream;
+        answer->turn = exchange;
+        for (struct exchange *e = exchange; e != NULL; e = e->next_choice) {
+            detok_open(&e->written.text, e->request.skip_special_tokens);
+        }
     }
-    return answer->is_stream ? fill_stream(server, answer, r, &look, outbox)
-                             : fill_whole(server, answer, r, &look, outbox);
+    return answer->is_stream ? fill_stream(server, answer, exchange, outbox)
+                             : fill_whole(server, answer, exchange, outbox);
 }
 
-void chat_answer_abandon(struct http_server *server, struct chat_answer *answer, const struct exchange *exchange,
-                         struct outbox *outbox)
+void chat_answer_abandon(struct http_server *server, struct chat_answer *answer, struct outbox *outbox)
 {
     if (answer->phase == CHAT_HEAD && outbox_room(outbox) >= REPLY_HEAD_BYTES_MAX + REPLY_ERROR_BYTES_MAX) {
         answer->is_closing = true;
-        (void)write_refusal(server, answer, exchange, ERR_SHUTTING_DOWN, outbox);
+        (void)write_refusal(server, answer, NULL, ERR_SHUTTING_DOWN, outbox);
     } else if (answer->phase != CHAT_HEAD && answer->is_stream &&
                outbox_room(outbox) >= SSE_ROOM_BYTES + DONE_ROOM_BYTES) {
         write_error_event(server, answer, ERR_SHUTTING_DOWN, "", "", outbox);

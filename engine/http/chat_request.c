@@ -374,8 +374,9 @@ static enum err finish(struct chat_reader *reader)
     if (p->top_k == 0) {
         return field_refuse(&reader->field, "top_k", "-1 or at least 1");
     }
-    if (p->choices != 1) {
-        return refuse_unsupported(r, "n", "one choice a request");
+    if (p->choices > (int64_t)rules->choices_max) {
+        return request_refuse(r, ERR_BAD_FIELD, "n", "n: %lld choices, at most %u run at once (--max-running-requests)",
+                              (long long)p->choices, rules->choices_max);
     }
     if (p->wants_logprobs || p->top_logprobs > 0) {
         return refuse_unsupported(r, p->wants_logprobs ? "logprobs" : "top_logprobs",
@@ -393,6 +394,7 @@ static enum err finish(struct chat_reader *reader)
     }
     r->sampling.top_k = (int32_t)p->top_k;
     r->sampling.min_tokens = (uint32_t)p->min_tokens;
+    r->choice_count = (uint32_t)p->choices;
     p->has_seed = p->seed != INT64_MIN;
     r->sampling.seed = (uint64_t)p->seed;
     return ERR_OK;

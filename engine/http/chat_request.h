@@ -28,6 +28,7 @@ struct chat_rules {
     struct image_rules image;        /* valid if has_pictures */
     uint64_t max_source_pixels;      /* --max-source-pixels */
     uint32_t images_max;             /* --limit-mm-data-per-request; IMAGES_MAX without it */
+    uint32_t choices_max;            /* `n`: what can run at once (--max-running-requests) */
 };
 
 /* One an intake worker; good for one request at a time. */

@@ -550,7 +550,7 @@ void conn_on_events(struct http_server *server, struct conn *conn, uint32_t even
 void conn_abandon(struct http_server *server, struct conn *conn)
 {
     if (conn->state == CONN_ANSWER && conn->source == SOURCE_CHAT) {
-        chat_answer_abandon(server, &conn->answer, conn->exchange, &conn->outbox);
+        chat_answer_abandon(server, &conn->answer, &conn->outbox);
         (void)flush(conn);
     }
     conn_drop(server, conn);

@@ -1,7 +1,8 @@
 /* exchange: a REQUEST as the connection thread holds it.
  *
  * Always true between calls: an open exchange holds exactly one REQUEST and one TOKENS, and a BODY if body_pool names
- * one; it is in the book's list once. It closes only in the stages READING and DONE, when no other thread looks at it.
+ * one; it is in the book's list once. It closes only in the stages READING and DONE, when no other thread looks at it,
+ * and with all its choices.
  */
 #include "engine/http/exchange.h"
 
@@ -54,40 +55,78 @@ static void put_body(struct exchange_book *book, struct exchange *exchange)
     exchange->body_pool = POOL_COUNT;
 }
 
-enum err exchange_open(struct exchange_book *book, struct conn *conn, uint64_t body_bytes, struct exchange **exchange)
+/* A REQUEST with its TOKENS, in the book; the record is the caller's to open. NULL: one of them is missing. */
+static struct exchange *take(struct exchange_book *book)
 {
-    bool is_small = body_bytes <= pools_element_bytes(POOL_BODY_SMALL);
     slab_handle request = book->open_count < book->open_max ? pools_get(POOL_REQUEST) : SLAB_NONE;
     slab_handle tokens = slab_is_some(request) ? pools_get(POOL_TOKENS) : SLAB_NONE;
-    slab_handle body = slab_is_some(tokens) && is_small ? pools_get(POOL_BODY_SMALL) : SLAB_NONE;
 
-    *exchange = NULL;
-    if (!slab_is_some(tokens) || (is_small && !slab_is_some(body))) {
-        if (slab_is_some(tokens)) {
-            pools_put(POOL_TOKENS, tokens);
-        }
+    if (!slab_is_some(tokens)) {
         if (slab_is_some(request)) {
             pools_put(POOL_REQUEST, request);
         }
-        return ERR_QUEUE_FULL;
+        return NULL;
     }
     struct exchange *e = pools_at(POOL_REQUEST, request);
     memset(e, 0, sizeof *e);
-    request_open(&e->request, request.index, book->next_number++, clock_now_us(), (uint64_t)clock_unix_seconds());
-    name_request(book, &e->request);
-    e->request.tokens = pools_at(POOL_TOKENS, tokens);
     e->request_handle = request;
     e->tokens_handle = tokens;
-    e->body_handle = body;
-    e->body_pool = is_small ? POOL_BODY_SMALL : POOL_COUNT;
+    e->body_pool = POOL_COUNT;
     e->mark = EXCHANGE_MARK;
-    e->conn = conn;
+    e->first_choice = e;
     e->next = book->first;
     if (book->first != NULL) {
         book->first->previous = e;
     }
     book->first = e;
     book->open_count++;
+    return e;
+}
+
+/* Both go back. */
+static void give_back(struct exchange_book *book, struct exchange *exchange)
+{
+    slab_handle request = exchange->request_handle;
+    slab_handle tokens = exchange->tokens_handle;
+
+    assert(exchange->mark == EXCHANGE_MARK && exchange->body_pool == POOL_COUNT);
+    assert(book->open_count > 0);
+    if (exchange->previous != NULL) {
+        exchange->previous->next = exchange->next;
+    } else {
+        book->first = exchange->next;
+    }
+    if (exchange->next != NULL) {
+        exchange->next->previous = exchange->previous;
+    }
+    book->open_count--;
+    exchange->mark = 0;
+    pools_put(POOL_TOKENS, tokens);
+    pools_put(POOL_REQUEST, request);
+}
+
+enum err exchange_open(struct exchange_book *book, struct conn *conn, uint64_t body_bytes, struct exchange **exchange)
+{
+    bool is_small = body_bytes <= pools_element_bytes(POOL_BODY_SMALL);
+    struct exchange *e = take(book);
+
+    *exchange = NULL;
+    if (e == NULL) {
+        return ERR_QUEUE_FULL;
+    }
+    if (is_small) {
+        e->body_handle = pools_get(POOL_BODY_SMALL);
+        if (!slab_is_some(e->body_handle)) {
+            give_back(book, e);
+            return ERR_QUEUE_FULL;
+        }
+        e->body_pool = POOL_BODY_SMALL;
+    }
+    request_open(&e->request, e->request_handle.index, book->next_number++, clock_now_us(),
+                 (uint64_t)clock_unix_seconds());
+    name_request(book, &e->request);
+    e->request.tokens = pools_at(POOL_TOKENS, e->tokens_handle);
+    e->conn = conn;
     *exchange = e;
     return ERR_OK;
 }
@@ -133,10 +172,56 @@ void exchange_submit(struct exchange_book *book, struct exchange *exchange, size
     engine_submit(book->engine, &exchange->request);
 }
 
+static uint32_t stage_of(struct exchange *exchange)
+{
+    return atomic_load_explicit(&exchange->request.stage, memory_order_acquire);
+}
+
 static bool is_with_conn(struct exchange *exchange)
 {
-    uint32_t stage = atomic_load_explicit(&exchange->request.stage, memory_order_acquire);
+    uint32_t stage = stage_of(exchange);
     return stage == REQUEST_READING || stage == REQUEST_DONE;
+}
+
+/* The other choices of a request that is parsed: all or none. */
+static bool take_choices(struct exchange_book *book, struct exchange *first)
+{
+    struct exchange *last = first;
+
+    assert(first->next_choice == NULL);
+    for (uint32_t i = 1; i < first->request.choice_count; i++) {
+        struct exchange *e = take(book);
+        if (e == NULL) {
+            while ((e = first->next_choice) != NULL) {
+                first->next_choice = e->next_choice;
+                give_back(book, e);
+            }
+            return false;
+        }
+        request_open_choice(&e->request, e->request_handle.index, book->next_number++, i, &first->request,
+                            pools_at(POOL_TOKENS, e->tokens_handle));
+        e->conn = first->conn;
+        e->is_submitted = true;
+        e->first_choice = first;
+        last->next_choice = e;
+        last = e;
+    }
+    return true;
+}
+
+/* A request that is parsed goes on to the engine with all its choices, or is refused. */
+static void spread(struct exchange_book *book, struct exchange *first)
+{
+    struct request *r = &first->request;
+
+    if (atomic_load_explicit(&r->is_cancelled, memory_order_relaxed)) {
+        (void)request_refuse(r, ERR_CLIENT_GONE, "", "the client left");
+    } else if (!take_choices(book, first)) {
+        (void)request_refuse(r, ERR_QUEUE_FULL, "n", "%u choices take as many places", r->choice_count);
+    }
+    for (struct exchange *e = first; e != NULL; e = e->next_choice) {
+        engine_submit_choice(book->engine, &e->request);
+    }
 }
 
 static void log_end(struct exchange *exchange)
@@ -146,46 +231,61 @@ static void log_end(struct exchange *exchange)
     uint64_t first_us = atomic_load_explicit(&r->first_token_us, memory_order_relaxed);
     uint32_t finish = atomic_load_explicit(&r->finish, memory_order_acquire);
 
-    log_info(
-        "request id=%s err=%s finish=%s prompt_tokens=%u cached_tokens=%u images=%u answer_tokens=%u ttft_ms=%" PRIu64
-        " e2e_ms=%" PRIu64,
-        r->id, err_row(r->err)->name, finish <= FINISH_ABORT ? finishes[finish] : "?", r->prompt_tokens,
-        r->cached_tokens, r->picture_count, atomic_load_explicit(&r->answer_tokens, memory_order_relaxed),
-        first_us == 0 ? 0 : (first_us - r->arrived_us) / 1000, (clock_now_us() - r->arrived_us) / 1000);
+    log_info("request id=%s choice=%u choices=%u err=%s finish=%s prompt_tokens=%u cached_tokens=%u images=%u "
+             "answer_tokens=%u ttft_ms=%" PRIu64 " e2e_ms=%" PRIu64,
+             r->id, r->choice, r->choice_count, err_row(r->err)->name, finish <= FINISH_ABORT ? finishes[finish] : "?",
+             r->prompt_tokens, r->cached_tokens, r->picture_count,
+             atomic_load_explicit(&r->answer_tokens, memory_order_relaxed),
+             first_us == 0 ? 0 : (first_us - r->arrived_us) / 1000, (clock_now_us() - r->arrived_us) / 1000);
 }
 
-static void close_exchange(struct exchange_book *book, struct exchange *exchange)
+/* The request ended with its last choice. */
+static void count_end(struct exchange_book *book, struct exchange *first)
 {
-    assert(exchange->mark == EXCHANGE_MARK);
-    assert(is_with_conn(exchange));
-    if (exchange->is_submitted) {
-        metrics_count_end(book->metrics, &exchange->request);
-        log_end(exchange);
+    uint64_t last_us = 0;
+
+    for (struct exchange *e = first; e != NULL; e = e->next_choice) {
+        uint64_t finished_us = atomic_load_explicit(&e->request.finished_us, memory_order_relaxed);
+        last_us = finished_us > last_us ? finished_us : last_us;
     }
-    put_body(book, exchange);
-    if (exchange->previous != NULL) {
-        exchange->previous->next = exchange->next;
-    } else {
-        book->first = exchange->next;
+    atomic_store_explicit(&first->request.finished_us, last_us, memory_order_relaxed);
+    for (struct exchange *e = first; e != NULL; e = e->next_choice) {
+        metrics_count_end(book->metrics, &e->request);
+        log_end(e);
     }
-    if (exchange->next != NULL) {
-        exchange->next->previous = exchange->previous;
+}
+
+static void close_choices(struct exchange_book *book, struct exchange *first)
+{
+    assert(first->first_choice == first);
+    if (first->is_submitted) {
+        count_end(book, first);
     }
-    book->open_count--;
-    slab_handle request = exchange->request_handle;
-    slab_handle tokens = exchange->tokens_handle;
-    exchange->mark = 0;
-    pools_put(POOL_TOKENS, tokens);
-    pools_put(POOL_REQUEST, request);
+    put_body(book, first);
+    for (struct exchange *e = first, *next; e != NULL; e = next) {
+        assert(is_with_conn(e));
+        next = e->next_choice;
+        give_back(book, e);
+    }
+}
+
+static void cancel(struct exchange_book *book, struct exchange *exchange)
+{
+    if (exchange->is_submitted && !is_with_conn(exchange) &&
+        !atomic_load_explicit(&exchange->request.is_cancelled, memory_order_relaxed)) {
+        atomic_store_explicit(&exchange->request.is_cancelled, true, memory_order_release);
+        engine_cancel(book->engine, &exchange->request);
+    }
 }
 
 void exchange_leave(struct exchange_book *book, struct exchange *exchange, bool is_answered)
 {
     assert(exchange->mark == EXCHANGE_MARK);
-    exchange->conn = NULL;
-    if (exchange->is_submitted && !is_answered && !is_with_conn(exchange)) {
-        atomic_store_explicit(&exchange->request.is_cancelled, true, memory_order_release);
-        engine_cancel(book->engine, &exchange->request);
+    for (struct exchange *e = exchange->first_choice; e != NULL; e = e->next_choice) {
+        e->conn = NULL;
+        if (!is_answered) {
+            cancel(book, e);
+        }
     }
     (void)exchange_observe(book, exchange);
 }
@@ -193,10 +293,7 @@ void exchange_leave(struct exchange_book *book, struct exchange *exchange, bool 
 void exchange_cut(struct exchange_book *book, struct exchange *exchange)
 {
     exchange->is_cut = true;
-    if (exchange->is_submitted && !is_with_conn(exchange)) {
-        atomic_store_explicit(&exchange->request.is_cancelled, true, memory_order_release);
-        engine_cancel(book->engine, &exchange->request);
-    }
+    cancel(book, exchange);
 }
 
 /* Feeds the histograms: the first token by its own time, the others by when they are seen here. */
@@ -209,7 +306,9 @@ static void observe_tokens(struct exchange_book *book, struct exchange *exchange
         uint64_t first_us = atomic_load_explicit(&r->first_token_us, memory_order_relaxed);
         exchange->seen_us = first_us >= r->arrived_us && first_us <= now_us ? first_us : now_us;
         exchange->seen_tokens = 1;
-        metrics_observe_first_token(book->metrics, exchange->seen_us - r->arrived_us);
+        if (r->choice == 0) {
+            metrics_observe_first_token(book->metrics, exchange->seen_us - r->arrived_us);
+        }
     }
     if (tokens > exchange->seen_tokens) {
         uint32_t count = tokens - exchange->seen_tokens;
@@ -221,19 +320,31 @@ static void observe_tokens(struct exchange_book *book, struct exchange *exchange
 
 bool exchange_observe(struct exchange_book *book, struct exchange *exchange)
 {
-    struct request *r = &exchange->request;
+    struct exchange *first = exchange->first_choice;
+    bool is_over = true, is_body_free = first->is_submitted, is_refused = false;
 
-    assert(exchange->mark == EXCHANGE_MARK);
-    bool is_over = is_with_conn(exchange); /* before the fields below: what DONE publishes is then seen */
-    if (exchange->is_submitted && atomic_load_explicit(&r->is_body_free, memory_order_acquire)) {
-        put_body(book, exchange);
+    assert(exchange->mark == EXCHANGE_MARK && first->mark == EXCHANGE_MARK);
+    if (stage_of(first) == REQUEST_CHOICES) {
+        spread(book, first);
     }
-    uint32_t tokens = atomic_load_explicit(&r->answer_tokens, memory_order_acquire);
-    if (tokens > exchange->seen_tokens) {
-        observe_tokens(book, exchange, tokens);
+    for (struct exchange *e = first; e != NULL; e = e->next_choice) {
+        bool is_ours = is_with_conn(e); /* before the fields below: what DONE publishes is then seen */
+        is_over = is_over && is_ours;
+        is_refused = is_refused || (is_ours && e->request.err != ERR_OK);
+        is_body_free = is_body_free && atomic_load_explicit(&e->request.is_body_free, memory_order_acquire);
+        uint32_t tokens = atomic_load_explicit(&e->request.answer_tokens, memory_order_acquire);
+        if (tokens > e->seen_tokens) {
+            observe_tokens(book, e, tokens);
+        }
     }
-    if (is_over && exchange->conn == NULL) {
-        close_exchange(book, exchange);
+    if (is_body_free) {
+        put_body(book, first);
+    }
+    for (struct exchange *e = first; is_refused && e != NULL; e = e->next_choice) {
+        cancel(book, e); /* its refusal is the answer */
+    }
+    if (is_over && first->conn == NULL) {
+        close_choices(book, first);
         return false;
     }
     return true;

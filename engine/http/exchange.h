@@ -1,8 +1,13 @@
-/* exchange: a REQUEST as the connection thread holds it: with its TOKENS, its BODY, and the connection that waits. */
+/* exchange: a REQUEST as the connection thread holds it: with its TOKENS, its BODY, and the connection that waits.
+ *
+ * A request for n choices is a chain of n exchanges, of which the first is the one that the connection knows: it alone
+ * holds the BODY. The others are taken, all or none, once the first is parsed; all are given back together.
+ */
 #ifndef ENGINE_HTTP_EXCHANGE_H
 #define ENGINE_HTTP_EXCHANGE_H
 
 #include "engine/engine.h"
+#include "engine/http/chat_answer.h"
 #include "engine/http/metrics.h"
 #include "pools/pools.h"
 
@@ -18,6 +23,8 @@ struct exchange {
     enum pool body_pool; /* POOL_COUNT: no body held */
     struct conn *conn;   /* NULL: the client left or has its answer; only DONE is awaited */
     struct exchange *next, *previous;
+    struct exchange *first_choice, *next_choice; /* the chain; of one alone it is the first */
+    struct chat_choice written;                  /* how far its answer is */
     uint32_t seen_tokens; /* answer tokens that the histograms know */
     uint64_t seen_us;     /* and when the last of them was seen */
     bool is_submitted;
@@ -54,15 +61,18 @@ unsigned char *exchange_body(const struct exchange *exchange, size_t *room);
 /* The body is complete: hands the request to the workers. */
 void exchange_submit(struct exchange_book *book, struct exchange *exchange, size_t body_bytes);
 
+/* The following act on all choices of the request, whichever of them is given. */
+
 /* The connection has no more interest. `is_answered`: the answer was written whole; otherwise the request is cancelled.
  * What is held goes back now, or when the engine says DONE. */
 void exchange_leave(struct exchange_book *book, struct exchange *exchange, bool is_answered);
 
-/* Stops generating; the connection stays and will be told what there is. */
+/* Stops generating this choice; the connection stays and will be told what there is. */
 void exchange_cut(struct exchange_book *book, struct exchange *exchange);
 
-/* Looks at what the workers and the engine changed: gives a BODY back that nobody reads any more, feeds the histograms,
- * and gives everything back if nobody waits and the stage is DONE; then the exchange is gone and false is returned. */
+/* Looks at what the workers and the engine changed: makes the choices of a request that is parsed, gives a BODY back
+ * that nobody reads any more, cancels the others when one was refused, feeds the histograms, and gives everything back
+ * if nobody waits and all are DONE; then the exchange is gone and false is returned. */
 bool exchange_observe(struct exchange_book *book, struct exchange *exchange);
 
 /* The open exchange of a notice; NULL when the element is not held by this thread (any more). */

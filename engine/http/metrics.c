@@ -86,7 +86,11 @@ void metrics_count_end(struct metrics *metrics, struct request *request)
     bool is_cancelled = atomic_load_explicit(&request->is_cancelled, memory_order_relaxed);
 
     if (request->err != ERR_OK && request->err != ERR_CLIENT_GONE && !is_cancelled) {
-        metrics->refused_total++;
+        metrics->refused_total += request->choice == 0;
+        return;
+    }
+    if (request->choice > 0) { /* one request, one prompt; the answers are several */
+        metrics->answer_tokens_total += atomic_load_explicit(&request->answer_tokens, memory_order_relaxed);
         return;
     }
     metrics->requests_total++;

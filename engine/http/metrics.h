@@ -27,7 +27,7 @@ struct metrics {
 void metrics_open(struct metrics *metrics);
 
 void metrics_count_status(struct metrics *metrics, int status);
-/* A submitted request ended, however. */
+/* A submitted request ended, however. Called for each of its choices. */
 void metrics_count_end(struct metrics *metrics, struct request *request);
 void metrics_observe_first_token(struct metrics *metrics, uint64_t us);
 /* `count` tokens came together, `us` after the last one: each counts as us / count. */

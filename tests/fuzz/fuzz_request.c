@@ -10,6 +10,7 @@ static const struct chat_rules rules = {
     .image = {.patch = 14, .merge = 2, .min_pixels = 3136, .max_pixels = 1003520, .std = {1, 1, 1}},
     .max_source_pixels = 1000000,
     .images_max = 4,
+    .choices_max = 4,
 };
 
 static void check_request(const struct chat_parse *parse, const struct request *request)

@@ -3,6 +3,7 @@
  *   "fail "   refused by the engine after three tokens      "hang "   no token until the client leaves
  *   "deny "   refused as over the context                    "slow "   ten milliseconds a token
  *   "until "  stops by a stop string                          "forever " repeats the text until max_tokens
+ * Choice i of n leaves the first i tokens of the text out; "fail " and "hang " are then for the last choice only.
  * Included once a test program.
  */
 #ifndef TESTS_HTTP_FAKE_ENGINE_H
@@ -26,6 +27,7 @@ enum { FAKE_VOCAB = 1088, FAKE_REQUESTS = 6, FAKE_CONTEXT = 2048, FAKE_NOTICES =
 struct fake_job {
     struct request *request; /* NULL: free */
     bool is_parsed, is_slow, hangs, fails, repeats, has_stop;
+    bool is_away; /* conn makes its choices */
     int32_t ids[FAKE_CONTEXT];
     uint32_t id_count;
     uint64_t next_us;
@@ -75,6 +77,46 @@ void engine_submit(struct engine *engine, struct request *request)
     engine->jobs[i].request = request;
     engine->submitted_count++;
     atomic_store(&request->stage, REQUEST_INTAKE);
+    (void)pthread_mutex_unlock(&engine->lock);
+}
+
+/* Its place, or a free one for NULL. */
+static struct fake_job *fake_job_of(struct engine *engine, const struct request *request)
+{
+    uint32_t i = 0;
+    while (engine->jobs[i].request != request) {
+        i++;
+        require(i < FAKE_REQUESTS);
+    }
+    return &engine->jobs[i];
+}
+
+static void fake_end(struct fake_job *job, enum finish_reason finish);
+
+void engine_submit_choice(struct engine *engine, struct request *request)
+{
+    (void)pthread_mutex_lock(&engine->lock);
+    if (atomic_load(&request->stage) == REQUEST_READING) {
+        struct fake_job *job = fake_job_of(engine, NULL);
+        *job = *fake_job_of(engine, &exchange_at(request->index)->first_choice->request);
+        job->request = request;
+        for (uint32_t k = 0; k < request->choice && job->id_count > 1; k++) {
+            memmove(job->ids, job->ids + 1, --job->id_count * sizeof job->ids[0]);
+        }
+    }
+    atomic_store(&request->stage, REQUEST_ENGINE);
+    if (request->err != ERR_OK) {
+        fake_end(fake_job_of(engine, request), FINISH_NONE);
+    }
+    for (int i = 0; i < FAKE_REQUESTS && request->choice + 1 == request->choice_count; i++) {
+        struct fake_job *job = &engine->jobs[i]; /* they begin together */
+        if (job->request != NULL && job->request->group == request->group) {
+            bool is_last = job->request == request;
+            job->is_away = false;
+            job->hangs = job->hangs && is_last;
+            job->fails = job->fails && is_last;
+        }
+    }
     (void)pthread_mutex_unlock(&engine->lock);
 }
 
@@ -187,7 +229,8 @@ static void fake_begin(struct fake_job *job)
     r->matched_stop_id = r->matched_stop_string = -1;
     detok_open(&job->detok, r->skip_special_tokens);
     atomic_store(&r->is_body_free, true);
-    atomic_store(&r->stage, REQUEST_ENGINE);
+    job->is_away = r->choice_count > 1;
+    atomic_store(&r->stage, job->is_away ? REQUEST_CHOICES : REQUEST_ENGINE);
     fake_notify(r);
 }
 
@@ -208,6 +251,9 @@ static void fake_step(struct fake_job *job)
     struct request *r = job->request;
     uint32_t tokens = atomic_load(&r->answer_tokens);
 
+    if (job->is_away) {
+        return;
+    }
     if (atomic_load(&r->is_cancelled)) {
         r->err = ERR_CLIENT_GONE;
         fake_end(job, FINISH_ABORT);
@@ -330,6 +376,7 @@ static inline void fake_start(void)
         .image = {.patch = 14, .merge = 2, .min_pixels = 3136, .max_pixels = 1003520, .std = {1, 1, 1}},
         .max_source_pixels = 1000000,
         .images_max = 4,
+        .choices_max = 4,
     };
     bool is_open = open_folder(&fake.room, FAKE_VOCAB, "tests/data/fixtures/tokenizer-small", false, NULL);
     require(is_open);

@@ -22,6 +22,7 @@ static struct chat_rules parse_rules = {
     .image = {.patch = 14, .merge = 2, .min_pixels = 3136, .max_pixels = 1003520, .std = {1, 1, 1}},
     .max_source_pixels = 1000000,
     .images_max = 3,
+    .choices_max = 4,
 };
 
 static inline enum err parse_bytes(const char *bytes, size_t length)

@@ -186,13 +186,88 @@ static void pictures_are_taken_from_data_urls(void)
     client_close(&client);
 }
 
+static void choices_stand_in_order_and_count_together(void)
+{
+    struct client client = client_open();
+
+    (void)post(&client, chat_body("a bb ccc dddd", ",\"n\":3"));
+    struct answer answer = client_answer(&client, true);
+    CU_ASSERT(answer.status == 200);
+    const char *first = strstr(answer.body, "\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"a bb");
+    const char *second = strstr(answer.body, "\"matched_stop\":7},{\"index\":1,\"message\":{\"role\":\"assistant\"");
+    const char *third = strstr(answer.body, "\"matched_stop\":7},{\"index\":2,\"message\":{\"role\":\"assistant\"");
+    CU_ASSERT(first != NULL && first < second && second < third);
+    CU_ASSERT(!has(&answer, "\"index\":3") && has(&answer, "\"matched_stop\":7}],\"usage\":{\"prompt_tokens\":3,"));
+    const char *usage = strstr(answer.body, "\"completion_tokens\":");
+    int together = usage != NULL ? atoi(usage + sizeof "\"completion_tokens\":" - 1) : 0;
+    answer_free(&answer);
+    (void)post(&client, chat_body("a bb ccc dddd", ""));
+    answer = client_answer(&client, true);
+    usage = strstr(answer.body, "\"completion_tokens\":");
+    int alone = usage != NULL ? atoi(usage + sizeof "\"completion_tokens\":" - 1) : 0;
+    CU_ASSERT(alone > 3 && together == 3 * alone - 3); /* choice i leaves i tokens out */
+    answer_free(&answer);
+    client_close(&client);
+}
+
+/* The content of choice `index` of a stream. */
+static void join_choice(const char *body, int index, char *out)
+{
+    char mark[64];
+    out[0] = '\0';
+    (void)snprintf(mark, sizeof mark, "{\"index\":%d,\"delta\":{\"content\":\"", index);
+    for (const char *at = body; (at = strstr(at, mark)) != NULL;) {
+        at += strlen(mark);
+        (void)strncat(out, at, strcspn(at, "\""));
+    }
+}
+
+static uint32_t count_of(const char *body, const char *text)
+{
+    uint32_t count = 0;
+    for (const char *at = body; (at = strstr(at, text)) != NULL; at++) {
+        count++;
+    }
+    return count;
+}
+
+static void streamed_choices_come_in_turns_with_one_end(void)
+{
+    static char joined[3][65536];
+    struct client client = client_open();
+
+    (void)post(&client, chat_body("forever one two three four", ",\"n\":3,\"stream\":true,\"max_tokens\":200,"
+                                                                "\"stream_options\":{\"include_usage\":true}"));
+    struct answer answer = client_answer(&client, true);
+    CU_ASSERT(answer.status == 200);
+    for (int i = 0; i < 3; i++) {
+        char mark[64];
+        (void)snprintf(mark, sizeof mark, "{\"index\":%d,\"delta\":{\"role\":", i);
+        CU_ASSERT_EQUAL(count_of(answer.body, mark), 1);
+        join_choice(answer.body, i, joined[i]);
+    }
+    CU_ASSERT_EQUAL(count_of(answer.body, "\"finish_reason\":\"length\""), 3);
+    CU_ASSERT_EQUAL(count_of(answer.body, "\"choices\":[],\"usage\":{"), 1);
+    CU_ASSERT_EQUAL(count_of(answer.body, "data: [DONE]"), 1);
+    CU_ASSERT(has(&answer, "\"completion_tokens\":600,\"total_tokens\":603"));
+    CU_ASSERT(strlen(joined[0]) > 100 && strlen(joined[1]) > 100 && strlen(joined[2]) > 100);
+    CU_ASSERT(strncmp(joined[0], joined[1], 3) != 0); /* each its own text */
+    const char *last_of_first = strstr(answer.body, "{\"index\":0,\"delta\":{\"reasoning_content\"");
+    const char *first_of_last = strstr(answer.body, "{\"index\":2,\"delta\":{\"content\"");
+    CU_ASSERT(last_of_first != NULL && first_of_last != NULL && first_of_last < last_of_first);
+    answer_free(&answer);
+    client_close(&client);
+}
+
 int main(int argc, char **argv)
 {
     static const struct harness_case cases[] = {
         CASE(a_whole_answer_has_the_documented_shape),   CASE(a_stream_is_role_text_finish_usage_done),
         CASE(a_stream_joined_equals_the_whole_answer),   CASE(http_1_0_gets_plain_bodies),
         CASE(refusals_have_a_status_even_when_streamed), CASE(slow_readers_lose_nothing_and_hold_up_nobody),
-        CASE(pictures_are_taken_from_data_urls),         {NULL, NULL},
+        CASE(pictures_are_taken_from_data_urls),         CASE(choices_stand_in_order_and_count_together),
+        CASE(streamed_choices_come_in_turns_with_one_end),
+        {NULL, NULL},
     };
     return serve_cases(argc, argv, "http/chat_answer", cases);
 }

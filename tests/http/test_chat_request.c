@@ -124,7 +124,7 @@ static const struct {
     {"presence_penalty", "-2.5"}, {"max_tokens", "0"}, {"max_tokens", "-1"}, {"max_tokens", "5.5"},
     {"max_tokens", "\"5\""}, {"max_tokens", "2147483648"}, {"max_tokens", "1e18"}, {"max_tokens", "true"},
     {"max_completion_tokens", "0"}, {"min_tokens", "-1"}, {"seed", "1.5"}, {"seed", "\"1\""},
-    {"seed", "9223372036854775808"}, {"n", "0"}, {"n", "2"}, {"n", "1.5"}, {"n", "\"1\""}, {"top_logprobs", "21"},
+    {"seed", "9223372036854775808"}, {"n", "0"}, {"n", "5"}, {"n", "1.5"}, {"n", "\"1\""}, {"top_logprobs", "21"},
     {"top_logprobs", "-1"}, {"logprobs", "true"}, {"logprobs", "1"}, {"stream", "\"true\""}, {"stream", "1"},
     {"stream_options", "5"}, {"ignore_eos", "0"}, {"stop", "5"}, {"stop", "[1]"}, {"stop", "[\"a\",null]"},
     {"stop", "{}"}, {"stop_token_ids", "5"}, {"stop_token_ids", "[1000]"}, {"stop_token_ids", "[-1]"},
@@ -296,6 +296,16 @@ static void mutated_bodies_never_break_it(void)
     }
 }
 
+static void choices_are_as_many_as_run_at_once(void)
+{
+    CU_ASSERT(parse_fields("") == ERR_OK && parsed.choice_count == 1);
+    CU_ASSERT(parse_fields(",\"n\":4") == ERR_OK && parsed.choice_count == 4);
+    CU_ASSERT(parse_fields(",\"n\":5") == ERR_BAD_FIELD);
+    CU_ASSERT_STRING_EQUAL(parsed.err_param, "n");
+    CU_ASSERT_PTR_NOT_NULL(strstr(parsed.err_detail, "5 choices, at most 4 run at once"));
+    CU_ASSERT(parse_fields(",\"n\":2147483647") == ERR_BAD_FIELD && parse_fields(",\"n\":2147483648") == ERR_BAD_FIELD);
+}
+
 int main(int argc, char **argv)
 {
     static const struct harness_case cases[] = {
@@ -310,6 +320,7 @@ int main(int argc, char **argv)
         CASE(what_is_no_request_is_refused),
         CASE(depth_is_bounded_everywhere),
         CASE(mutated_bodies_never_break_it),
+        CASE(choices_are_as_many_as_run_at_once),
         {NULL, NULL},
     };
     return harness_run(argc, argv, "http/chat_request", cases, NULL);

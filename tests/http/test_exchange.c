@@ -95,12 +95,71 @@ static void when_a_pool_refuses_the_client_is_told(void)
     }
 }
 
+/* What the pools hold of requests. */
+static uint32_t held(void)
+{
+    return pools_used(POOL_REQUEST) + pools_used(POOL_TOKENS);
+}
+
+static void choices_take_all_that_they_need_or_nothing(void)
+{
+    struct client one = client_open(), other = client_open();
+
+    (void)post(&one, chat_body("hang ", ",\"n\":4"));
+    (void)usleep(50000);
+    CU_ASSERT_EQUAL(held(), 8);
+    CU_ASSERT_EQUAL(pools_used(POOL_BODY_SMALL), 0);
+    (void)post(&other, chat_body("two", ",\"n\":2")); /* one place is left */
+    struct answer answer = client_answer(&other, true);
+    CU_ASSERT(answer.status == 503 && has(&answer, "2 choices take as many places"));
+    CU_ASSERT_PTR_NOT_NULL(answer_field(&answer, "retry-after"));
+    answer_free(&answer);
+    (void)post(&other, chat_body("one", ""));
+    CU_ASSERT(client_status(&other) == 200);
+    client_close(&one); /* leaves: all four go */
+    for (int i = 0; i < 300 && held() > 0; i++) {
+        (void)usleep(10000);
+    }
+    CU_ASSERT_EQUAL(held(), 0);
+    client_close(&other);
+    CU_ASSERT(all_home() == 0);
+    for (int pool = 0; pool < 2; pool++) {
+        for (uint64_t n = 1; n < 4; n++) {
+            pools_refuse(pool == 0 ? POOL_REQUEST : POOL_TOKENS, n, POOLS_REFUSE_ONCE);
+            other = client_open();
+            (void)post(&other, chat_body("x", ",\"n\":4"));
+            CU_ASSERT(client_status(&other) == 503);
+            client_close(&other);
+            CU_ASSERT(all_home() == 0);
+        }
+    }
+}
+
+static void a_refused_choice_takes_the_others_with_it(void)
+{
+    struct client client = client_open();
+
+    (void)post(&client, chat_body("fail one two three four five six seven", ",\"n\":3"));
+    CU_ASSERT(client_status(&client) == 500);
+    client_close(&client);
+    CU_ASSERT(all_home() == 0);
+    client = client_open();
+    (void)post(&client, chat_body("hang x", ",\"n\":3,\"stream\":true"));
+    struct answer head = client_answer(&client, false);
+    CU_ASSERT(head.status == 200);
+    answer_free(&head);
+    client_close(&client);
+    CU_ASSERT(all_home() == 0);
+}
+
 int main(int argc, char **argv)
 {
     static const struct harness_case cases[] = {
         CASE(a_full_queue_is_503_before_the_body),
         CASE(text_passes_while_large_slots_are_busy),
         CASE(when_a_pool_refuses_the_client_is_told),
+        CASE(choices_take_all_that_they_need_or_nothing),
+        CASE(a_refused_choice_takes_the_others_with_it),
         {NULL, NULL},
     };
     return serve_cases(argc, argv, "http/exchange", cases);

@@ -23,6 +23,7 @@ enum {
     CACHE_PAGES = 3,
     REQUESTS = 64,
     IMAGE_ID = 9,
+    CHOICES = 4,
     DIGESTS = 7, /* picture 6 is damaged */
     BAD_DIGEST = 6,
 };
@@ -32,6 +33,7 @@ struct sim {
     uint64_t random;
     uint64_t tick;
     uint32_t submitted, ended, finished, refused, cancelled;
+    uint64_t numbers, shared_starts; /* choices that began where another one was */
     uint32_t job_ticks, encode_ticks;
     uint32_t page_limit;
     bool is_loud, has_leavers;
@@ -69,9 +71,9 @@ static uint64_t token_value(const struct request *request, uint32_t index)
     return mix(value + 77);
 }
 
-static int32_t answer_of(uint64_t entry)
+static int32_t answer_of(uint64_t entry, uint32_t choice)
 {
-    return 20 + (int32_t)(entry % 5);
+    return 20 + (int32_t)(mix(entry + choice) % 5);
 }
 
 static uint64_t *entry_at(const struct sched_slot *slot, uint32_t index)
@@ -97,7 +99,7 @@ static bool answer_is_right(const struct request *request)
     uint32_t end = request->prompt_tokens + request->max_new_tokens;
     for (uint32_t i = 0; i + 1 < end; i++) {
         entry = mix(entry + token_value(request, i));
-        if (i + 1 >= request->prompt_tokens && request->tokens[i + 1] != answer_of(entry)) {
+        if (i + 1 >= request->prompt_tokens && request->tokens[i + 1] != answer_of(entry, request->choice)) {
             return false;
         }
     }
@@ -130,21 +132,64 @@ static void add_pictures(struct request *request)
     }
 }
 
+/* REQUEST and TOKENS, both or none: false. */
+static bool take_elements(slab_handle *request, slab_handle *tokens)
+{
+    *request = pools_get(POOL_REQUEST);
+    if (!slab_is_some(*request)) {
+        return false;
+    }
+    *tokens = pools_get(POOL_TOKENS);
+    if (!slab_is_some(*tokens)) {
+        pools_put(POOL_REQUEST, *request);
+        return false;
+    }
+    return true;
+}
+
+static void submit(struct request *request, slab_handle tokens)
+{
+    request->body = (unsigned char *)(uintptr_t)tokens.index; /* remembered for the way home */
+    sim.live[sim.live_count++] = request;
+    sim.submitted++;
+    sched_submit(&sim.sched, request);
+}
+
+/* Other choices of a request that was submitted just now: all or none. */
+static void add_choices(struct request *first)
+{
+    slab_handle handles[CHOICES - 1], tokens[CHOICES - 1];
+    uint32_t count = draw(CHOICES);
+    for (uint32_t i = 0; i < count; i++) {
+        if (sim.live_count + count > REQUESTS || !take_elements(&handles[i], &tokens[i])) {
+            while (i-- > 0) {
+                pools_put(POOL_TOKENS, tokens[i]);
+                pools_put(POOL_REQUEST, handles[i]);
+            }
+            return;
+        }
+    }
+    first->choice_count = 1 + count;
+    for (uint32_t i = 0; i < count; i++) {
+        struct request *request = pools_at(POOL_REQUEST, handles[i]);
+        uint32_t queue_next = first->queue_next;
+        first->queue_next = UINT32_MAX; /* as it was when the choices were made */
+        request_open_choice(request, handles[i].index, ++sim.numbers, i + 1, first, pools_at(POOL_TOKENS, tokens[i]));
+        first->queue_next = queue_next;
+        request->max_new_tokens = 1 + draw(first->max_new_tokens); /* as if stopped early */
+        submit(request, tokens[i]);
+    }
+}
+
 static void arrive(void)
 {
-    slab_handle handle = pools_get(POOL_REQUEST);
-    if (!slab_is_some(handle)) {
-        return;
-    }
-    slab_handle tokens = pools_get(POOL_TOKENS);
-    if (!slab_is_some(tokens)) {
-        pools_put(POOL_REQUEST, handle);
+    slab_handle handle, tokens;
+    if (!take_elements(&handle, &tokens)) {
         return;
     }
     struct request *request = pools_at(POOL_REQUEST, handle);
-    request_open(request, handle.index, ++sim.submitted, sim.tick, 0);
+    request_open(request, handle.index, ++sim.numbers, sim.tick, 0);
     request->tokens = pools_at(POOL_TOKENS, tokens);
-    request->body = (unsigned char *)(uintptr_t)tokens.index; /* remembered for the way home */
     uint32_t family = draw(4), length = 1 + draw(90);
     for (uint32_t i = 0; i < length; i++) { /* few families, so that beginnings are shared */
         request->tokens[i] = (int32_t)(100 + family * 10 + mix(family + i / (draw(40) == 0 ? 1 : 1000)) % 3);
@@ -153,8 +198,10 @@ static void arrive(void)
     add_pictures(request);
     uint32_t room = CONTEXT - request->prompt_tokens;
     request->max_new_tokens = 1 + draw(draw(3) == 0 ? room : (room < 40 ? room : 40));
-    sim.live[sim.live_count++] = request;
-    sched_submit(&sim.sched, request);
+    submit(request, tokens);
+    if (draw(4) == 0) {
+        add_choices(request);
+    }
 }
 
 static void take_home(void)
@@ -163,6 +210,7 @@ static void take_home(void)
     while ((request = sched_take_ended(&sim.sched)) != NULL) {
         bool is_cancelled = atomic_load(&request->is_cancelled);
         bool has_bad = false;
+        sim.shared_starts += request->choice > 0 && request->cached_tokens + 1 == request->prompt_tokens;
         for (uint32_t i = 0; i < request->picture_count; i++) {
             has_bad = has_bad || request->pictures[i].digest[0] == BAD_DIGEST;
         }
@@ -198,13 +246,16 @@ static void step(void)
         compute(&shares[i]);
     }
     for (uint32_t i = 0; i < count; i++) {
+        sched_advance(&sim.sched, &shares[i]);
+    }
+    sched_admit(&sim.sched);
+    for (uint32_t i = 0; i < count; i++) {
         struct sched_slot *slot = &sim.sched.slots[shares[i].slot];
         struct request *request = slot->request;
-        sched_advance(&sim.sched, &shares[i]);
         if (!shares[i].wants_logits) {
             continue;
         }
-        int32_t token = answer_of(*entry_at(slot, slot->computed - 1));
+        int32_t token = answer_of(*entry_at(slot, slot->computed - 1), request->choice);
         sched_append(&sim.sched, shares[i].slot, token);
         if (slot->known == request->prompt_tokens + request->max_new_tokens) {
             atomic_store(&request->finish, FINISH_LENGTH);
@@ -291,7 +342,7 @@ static bool run_seed(uint64_t seed, bool is_unsafe)
     sim.has_leavers = !is_unsafe && seed % 4 != 0;
     sim.random = seed * 0x2545f4914f6cdd1du;
     sched_open(&sim.sched, &limits, sched_memory);
-    while (sim.ended < wanted) {
+    while (sim.submitted < wanted || sim.ended < sim.submitted) {
         tick(wanted);
         if (sim.ended != last_ended) {
             last_ended = sim.ended;
@@ -320,7 +371,7 @@ static void every_request_ends_with_its_own_answer(void)
     const char *one = getenv("SIM_SEED"), *many = getenv("SIM_SEEDS");
     uint64_t first = one != NULL ? strtoull(one, NULL, 10) : 1;
     uint64_t count = one != NULL ? 1 : many != NULL ? strtoull(many, NULL, 10) : 300;
-    uint64_t pauses = 0, cached = 0, hits = 0;
+    uint64_t pauses = 0, cached = 0, hits = 0, shared = 0;
 
     sim.is_loud = one != NULL;
     for (uint64_t seed = first; seed < first + count; seed++) {
@@ -328,6 +379,7 @@ static void every_request_ends_with_its_own_answer(void)
         bool has_ended = run_seed(seed, false);
         pauses += sim.pauses;
         cached += sim.sched.cached_tokens;
+        shared += sim.shared_starts;
         hits += sim.sched.mm.hit_count;
         CU_ASSERT_FATAL(has_ended);
         if (CU_get_number_of_failures() != failures) {
@@ -336,10 +388,11 @@ static void every_request_ends_with_its_own_answer(void)
         }
     }
     if (many != NULL) {
-        printf("%lu seeds: %lu pauses, %lu cached tokens, %lu pictures found again\n", (unsigned long)count,
-               (unsigned long)pauses, (unsigned long)cached, (unsigned long)hits);
+        printf("%lu seeds: %lu pauses, %lu cached tokens, %lu pictures found again, %lu choices that shared a prompt\n",
+               (unsigned long)count, (unsigned long)pauses, (unsigned long)cached, (unsigned long)hits,
+               (unsigned long)shared);
     }
-    CU_ASSERT(pauses > 0 && cached > 0 && hits > 0);
+    CU_ASSERT(pauses > 0 && cached > 0 && hits > 0 && shared > 0);
 }
 
 /* True if the seed does not end; tried in a child, whose pools stay as they are. */
