@@ -65,6 +65,7 @@ static void write_exchange(struct json_out *json, struct exchange *exchange, uin
 
     json_out_object_begin(json);
     json_out_key_text(json, "request", r->id);
+    json_out_key_i64(json, "choice", r->choice);
     json_out_key_text(json, "stage", stage_name(exchange));
     json_out_key_i64(json, "age_ms", (int64_t)((now_us - r->arrived_us) / 1000));
     json_out_key_text(json, "body", body_name(exchange));

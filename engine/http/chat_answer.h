@@ -38,9 +38,9 @@ struct chat_choice {
 /* Nothing is known yet: whether it is streamed says the request, once it is parsed. */
 void chat_answer_open(struct chat_answer *answer, bool is_http_1_0, bool is_closing);
 
-/* Writes what there is to be written and fits; `exchange` is the first choice's. The first bytes come when the first token or the refusal is known, so a
- * refusal is a status of its own even when a stream was asked for. Called again whenever the request changed or the
- * outbox has room again; never waits. */
+/* Writes what there is to be written and fits; `exchange` is the first choice's. The first bytes come when the first
+ * token or the refusal is known, so a refusal is a status of its own even when a stream was asked for. Called again
+ * whenever the request changed or the outbox has room again; never waits. */
 enum chat_progress chat_answer_fill(struct http_server *server, struct chat_answer *answer, struct exchange *exchange,
                                     struct outbox *outbox);
 

@@ -128,9 +128,34 @@ static inline void booted_collect(struct request *request)
         ask->tokens[i] = request->tokens[request->prompt_tokens + i];
     }
     ask->is_done = true;
-    pools_put(body_pool, pools_held(body_pool, booted_element(body_pool, request->body)));
+    if (request->choice == 0) {
+        pools_put(body_pool, pools_held(body_pool, booted_element(body_pool, request->body)));
+    }
     pools_put(POOL_TOKENS, pools_held(POOL_TOKENS, booted_element(POOL_TOKENS, request->tokens)));
     pools_put(POOL_REQUEST, pools_held(POOL_REQUEST, request->index));
+}
+
+/* Where a choice of the one ask for several is noted; its own place for choice 0. */
+static inline struct booted_ask *booted_choice(struct booted_run *run, uint32_t choice)
+{
+    return &run->asks[choice == 0 ? 0 : BOOTED_ASKS_MAX - choice];
+}
+
+/* Makes the other choices of a parsed request and hands all to the engine. */
+static inline void booted_spread(struct request *first, struct request **live, uint32_t *live_count)
+{
+    uint32_t begin = *live_count;
+    for (uint32_t i = 1; i < first->choice_count; i++) {
+        slab_handle handle = pools_get(POOL_REQUEST), tokens = pools_get(POOL_TOKENS);
+        struct request *request = pools_at(POOL_REQUEST, handle);
+        request_open_choice(request, handle.index, BOOTED_ASKS_MAX + i, i, first, pools_at(POOL_TOKENS, tokens));
+        booted_ask_of[handle.index] = BOOTED_ASKS_MAX - i;
+        live[(*live_count)++] = request;
+    }
+    engine_submit_choice(booted.engine, first);
+    for (uint32_t i = begin; i < *live_count; i++) {
+        engine_submit_choice(booted.engine, live[i]);
+    }
 }
 
 static inline void booted_cancel_late(struct request **live, uint32_t live_count)
@@ -164,6 +189,11 @@ static inline void booted_ask_all(void)
         while (engine_notice_take(booted.engine, &index)) {
         }
         booted_cancel_late(live, live_count);
+        for (uint32_t i = 0, count = live_count; i < count; i++) {
+            if (atomic_load_explicit(&live[i]->stage, memory_order_acquire) == REQUEST_CHOICES) {
+                booted_spread(live[i], live, &live_count);
+            }
+        }
         for (uint32_t i = 0; i < live_count;) {
             if (atomic_load_explicit(&live[i]->stage, memory_order_acquire) == REQUEST_DONE) {
                 booted_collect(live[i]);

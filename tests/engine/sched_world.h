@@ -65,6 +65,17 @@ static inline struct request *world_request(int32_t from, uint32_t prompt_tokens
     return request;
 }
 
+/* Another choice of `first`, which has choice_count set and is not submitted yet. */
+static inline struct request *world_choice(const struct request *first, uint32_t choice)
+{
+    slab_handle handle = pools_get(POOL_REQUEST), tokens = pools_get(POOL_TOKENS);
+    CU_ASSERT_FATAL(slab_is_some(handle) && slab_is_some(tokens));
+    struct request *request = pools_at(POOL_REQUEST, handle);
+    request_open_choice(request, handle.index, ++world.numbers, choice, first, pools_at(POOL_TOKENS, tokens));
+    world.tokens_of[request->index] = tokens.index;
+    return request;
+}
+
 /* Puts a picture over the prompt's tokens from `first` on. */
 static inline void world_picture(struct request *request, unsigned char digest, uint32_t first, uint32_t token_count)
 {

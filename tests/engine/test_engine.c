@@ -209,6 +209,57 @@ static void twenty_pictures_run_in_the_memory_of_two(void)
     CU_ASSERT_EQUAL(together->excess, 0);
 }
 
+static bool choices_are_equal(const struct booted_ask *a, const struct booted_ask *b)
+{
+    return a->answer_tokens > 0 && a->answer_tokens == b->answer_tokens && a->logits_hash == b->logits_hash &&
+           memcmp(a->tokens, b->tokens, a->answer_tokens * sizeof a->tokens[0]) == 0;
+}
+
+/* Whatever the caches, whoever refuses: choice 0 is the answer of one alone, the others are their own, and the picture
+ * is seen once. */
+static void choices_share_a_prompt_and_nothing_else(void)
+{
+    static const char *const picture = "demo/samples/shapes.png";
+#define DRAWN "\"temperature\":1.5,\"seed\":11,\"max_tokens\":40,\"ignore_eos\":true"
+    static const char *const rests[] = {DRAWN, "\"n\":4," DRAWN};
+    static const struct {
+        const char *flags, *refusal;
+    } runs[] = {
+        {"--threads 2", NULL},
+        {"--threads 2 --disable-radix-cache SGLANG_VLM_CACHE_SIZE_MB=0", NULL},
+        {"--threads 1 --max-running-requests 4 --max-total-tokens 1024 --chunked-prefill-size 16", NULL},
+        {"--threads 1", "KV_PAGE:3:once"},
+        {"--threads 1 --disable-radix-cache", "KV_PAGE:6:once"},
+        {"--threads 1", "PAGE_LIST:1:once"},
+        {"--threads 1", "PREFIX:1"},
+    };
+    static struct booted_ask kept[4];
+
+    memset(alone, 0, sizeof *alone);
+    alone->ask_count = alone->at_once = 1;
+    alone->asks[0].body = make_body("What is shown in the image?", &picture, 1, rests[0]);
+    CU_ASSERT_FATAL(booted_answer(alone, DEMO "--threads 1 --disable-radix-cache", NULL));
+    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
+        char flags[512];
+        memset(together, 0, sizeof *together);
+        together->ask_count = together->at_once = 1;
+        together->asks[0].body = make_body("What is shown in the image?", &picture, 1, rests[1]);
+        (void)snprintf(flags, sizeof flags, DEMO "%s", runs[i].flags);
+        CU_ASSERT_FATAL(booted_answer(together, flags, runs[i].refusal));
+        CU_ASSERT(choices_are_equal(&together->asks[0], &alone->asks[0]));
+        for (uint32_t choice = 0; choice < 4; choice++) {
+            const struct booted_ask *ask = booted_choice(together, choice);
+            kept[choice] = i == 0 ? *ask : kept[choice];
+            CU_ASSERT(ask->is_done && ask->err == ERR_OK && choices_are_equal(ask, &kept[choice]));
+            CU_ASSERT(choice == 0 || ask->cached_tokens + 1 == ask->prompt_tokens);
+            CU_ASSERT(choice == 0 || !choices_are_equal(ask, &kept[choice - 1]));
+        }
+        CU_ASSERT_EQUAL(together->decoded, 1);
+        CU_ASSERT_EQUAL(together->encoded, 1);
+        CU_ASSERT_EQUAL(together->excess, 0);
+    }
+}
+
 /* A picture with a good header and a broken rest. */
 static const char *make_damaged(void)
 {
@@ -280,6 +331,7 @@ int main(int argc, char **argv)
         CASE(nor_on_it_with_other_models_and_types),
         CASE(a_repeat_is_neither_decoded_nor_encoded_nor_computed_again),
         CASE(twenty_pictures_run_in_the_memory_of_two),
+        CASE(choices_share_a_prompt_and_nothing_else),
         CASE(a_damaged_picture_is_refused_before_anything_is_said),
         CASE(whoever_leaves_leaves_nothing_behind),
         CASE(one_refusal_of_any_pool_at_any_moment_changes_no_answer),

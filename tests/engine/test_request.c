@@ -59,11 +59,34 @@ static void a_refusal_needs_an_error(void)
     CU_ASSERT(harness_aborts(refuse_without_a_reason));
 }
 
+static void another_choice_has_the_prompt_and_a_life_of_its_own(void)
+{
+    static struct request other;
+    static int32_t tokens[2][8] = {{5, 6, 7}};
+    struct request *first = fresh();
+
+    first->tokens = tokens[0];
+    first->prompt_tokens = 3;
+    first->max_new_tokens = 4;
+    first->choice_count = 3;
+    first->sampling.seed = 9;
+    first->body = (unsigned char *)tokens;
+    first->body_bytes = 1;
+    atomic_store(&first->stage, REQUEST_CHOICES);
+    request_open_choice(&other, first->index + 1, first->number + 7, 2, first, tokens[1]);
+    CU_ASSERT(other.index == first->index + 1 && other.number == first->number + 7 && other.group == first->group);
+    CU_ASSERT(other.choice == 2 && other.choice_count == 3 && other.sampling.seed == 9 && other.max_new_tokens == 4);
+    CU_ASSERT(other.tokens == tokens[1] && memcmp(tokens[1], tokens[0], sizeof tokens[0]) == 0);
+    CU_ASSERT(other.body == NULL && other.body_bytes == 0);
+    CU_ASSERT(atomic_load(&other.stage) == REQUEST_READING && atomic_load(&first->stage) == REQUEST_CHOICES);
+}
+
 int main(int argc, char **argv)
 {
     static const struct harness_case cases[] = {
         CASE(a_fresh_record_is_empty),
         CASE(the_first_refusal_wins),
+        CASE(another_choice_has_the_prompt_and_a_life_of_its_own),
         CASE(long_details_are_cut_and_ended),
         CASE(a_refusal_needs_an_error),
         {NULL, NULL},

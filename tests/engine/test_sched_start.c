@@ -130,6 +130,79 @@ static void a_refused_page_or_list_delays_and_loses_nothing(void)
     world_open(true);
 }
 
+/* Submits a request for `count` choices and one for one behind it. */
+static void submit_choices(struct request **choices, uint32_t count, uint32_t prompt_tokens, uint32_t max_new_tokens)
+{
+    choices[0] = world_request(100, prompt_tokens, max_new_tokens);
+    choices[0]->choice_count = count;
+    for (uint32_t i = 1; i < count; i++) {
+        choices[i] = world_choice(choices[0], i);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        sched_submit(&world.sched, choices[i]);
+    }
+}
+
+static void check_choices(bool has_cache)
+{
+    struct request *choices[3];
+    world_open(has_cache);
+    submit_choices(choices, 3, 2 * KV_PAGE_TOKENS + 8, 4);
+    world_step(16); /* the prompt takes three steps: meanwhile two wait, and hold nothing */
+    CU_ASSERT_EQUAL(world.sched.started_count, 1);
+    CU_ASSERT_EQUAL(pools_used(POOL_KV_PAGE), 1 + 3);
+    world_step(16);
+    world_step(16);
+    world_step(100);
+    CU_ASSERT_EQUAL(world.sched.started_count, 3);
+    CU_ASSERT_EQUAL(pools_used(POOL_KV_PAGE), 1 + 2 + 3); /* each its own last page */
+    for (int i = 1; i < 3; i++) {
+        CU_ASSERT_EQUAL(choices[i]->cached_tokens, choices[i]->prompt_tokens - 1);
+    }
+    CU_ASSERT_EQUAL(world.sched.prompt_tokens, 40);
+    finish_all();
+}
+
+static void choices_hold_one_prompt_together(void)
+{
+    check_choices(true);
+}
+
+static void also_without_a_prefix_cache(void)
+{
+    check_choices(false);
+}
+
+static void others_pass_choices_that_wait_for_a_prompt(void)
+{
+    struct request *choices[2];
+    world_open(true);
+    submit_choices(choices, 2, 40, 4);
+    struct request *other = world_request(500, 8, 60);
+    sched_submit(&world.sched, other);
+    world_step(8);
+    CU_ASSERT(world_state(choices[1]) == SLOT_FREE && world_state(other) != SLOT_FREE);
+    for (int i = 0; i < 8; i++) {
+        world_step(8);
+    }
+    CU_ASSERT(world_state(choices[1]) != SLOT_FREE);
+    finish_all();
+}
+
+static void when_the_one_who_computes_leaves_the_next_one_does(void)
+{
+    struct request *choices[3];
+    world_open(false);
+    submit_choices(choices, 3, 40, 4);
+    world_step(8);
+    atomic_store(&choices[0]->is_cancelled, true);
+    world_step(8);
+    CU_ASSERT_EQUAL(world_state(choices[1]), SLOT_PREFILL);
+    CU_ASSERT_EQUAL(world_state(choices[2]), SLOT_FREE);
+    finish_all();
+    CU_ASSERT_EQUAL(pools_used(POOL_KV_PAGE), 1);
+}
+
 int main(int argc, char **argv)
 {
     static const struct harness_case cases[] = {
@@ -140,6 +213,10 @@ int main(int argc, char **argv)
         CASE(the_next_turn_reuses_the_answer_too),
         CASE(a_beginning_is_shared_while_it_is_in_use),
         CASE(a_refused_page_or_list_delays_and_loses_nothing),
+        CASE(choices_hold_one_prompt_together),
+        CASE(also_without_a_prefix_cache),
+        CASE(others_pass_choices_that_wait_for_a_prompt),
+        CASE(when_the_one_who_computes_leaves_the_next_one_does),
         {NULL, NULL},
     };
     world_pools();
