@@ -184,7 +184,7 @@ SANITIZE_tsan  := -fsanitize=thread
 sanitized: $(PROGRAM) $(TESTS)
 	@tests/run.sh $(TESTS)
 	@ASHLAR=$(PROGRAM) python3 tests/server/mixture.py
-	@ASHLAR=$(PROGRAM) SOAK_MEMORY=0 SOAK_REQUESTS=2000 SOAK_SECONDS=150 SOAK_CONNECTIONS=64 python3 tools/soak.py
+	@ASHLAR=$(PROGRAM) SOAK_MEMORY=0 SOAK_REQUESTS=800 SOAK_SECONDS=150 SOAK_CONNECTIONS=48 python3 tools/soak.py
 
 # Fuzzing: clang's libFuzzer over the parsers, FUZZ_SECONDS each, corpora from tests/data.
 FUZZ_SECONDS ?= 30

@@ -1,6 +1,6 @@
 """Fence 6: the n-th get of each pool is refused, once and from then on; requests end as documented, nothing is lost.
 
-A quick run takes the first gets of each pool; `FAULTS=all` (make faults) goes on until a run sees no refusal.
+A quick run takes the first gets of each pool; `FAULTS=all` goes on until a run sees no refusal. make faults does more.
 """
 import os
 import sys
