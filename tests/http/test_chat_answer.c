@@ -193,7 +193,8 @@ static void choices_stand_in_order_and_count_together(void)
     (void)post(&client, chat_body("a bb ccc dddd", ",\"n\":3"));
     struct answer answer = client_answer(&client, true);
     CU_ASSERT(answer.status == 200);
-    const char *first = strstr(answer.body, "\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":");
+    const char *first =
+        strstr(answer.body, "\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":");
     const char *second = strstr(answer.body, "\"matched_stop\":7},{\"index\":1,\"message\":{\"role\":\"assistant\"");
     const char *third = strstr(answer.body, "\"matched_stop\":7},{\"index\":2,\"message\":{\"role\":\"assistant\"");
     CU_ASSERT(first != NULL && first < second && second < third);
