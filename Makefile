@@ -102,6 +102,10 @@ test: ## install what tests need, build, run the whole quick suite
 	@$(MAKE) --no-print-directory -j2 $(PROGRAM) $(TESTS) $(PYTHON) build/tools/interposer.so build/tools/tidy
 	@PYTHON=$(PYTHON) SOAK_SECONDS=120 tests/run.sh $(TESTS) $(SERVER_TESTS) tools/noheap.py tools/soak.py
 
+.PHONY: sim
+sim: $(BUILD)/tests/sim/test_sim ## the scheduler under 20,000 seeded crowds, with a fake clock and fake arithmetic
+	@SIM_SEEDS=$(or $(SIM_SEEDS),20000) $(BUILD)/tests/sim/test_sim
+
 .PHONY: faults
 faults: $(PROGRAM) ## fence 6 in full: every get of every pool is refused, once and from then on
 	@ASHLAR=$(PROGRAM) python3 tools/faults.py

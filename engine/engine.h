@@ -12,6 +12,7 @@
 struct engine_stats {
     _Atomic uint32_t running_requests, paused_requests, queued_requests;
     _Atomic uint32_t used_kv_pages, evictable_kv_pages, free_kv_pages;
+    _Atomic uint32_t claimed_kv_pages;    /* most that the started requests can ever hold, shared ones counted twice */
     _Atomic uint64_t steps, prompt_tokens_total, cached_tokens_total, generated_tokens_total;
     _Atomic uint64_t pictures_decoded_total, pictures_encoded_total, feature_hits_total, evicted_pages_total;
     _Atomic uint64_t last_step_us;        /* monotonic time at which the last step ended */

@@ -317,6 +317,7 @@ static void publish_stats(struct engine *engine)
     struct engine_stats *stats = &engine->stats;
     const struct sched *sched = &engine->sched;
     uint64_t now_us = clock_now_us(), past_us = now_us - engine->meter.window_us;
+    uint32_t claimed_pages = 0;
 
     if (past_us >= WINDOW_US) {
         uint64_t milli = engine->meter.window_tokens * 1000000000 / past_us;
@@ -324,6 +325,10 @@ static void publish_stats(struct engine *engine)
         engine->meter.window_us = now_us;
         engine->meter.window_tokens = 0;
     }
+    for (uint32_t i = 0; i < sched->started_count; i++) {
+        claimed_pages += sched->slots[sched->ages[i]].claim_pages;
+    }
+    atomic_store_explicit(&stats->claimed_kv_pages, claimed_pages, memory_order_relaxed);
     atomic_store_explicit(&stats->running_requests, sched->started_count - sched->paused_count, memory_order_relaxed);
     atomic_store_explicit(&stats->paused_requests, sched->paused_count, memory_order_relaxed);
     atomic_store_explicit(&stats->queued_requests, sched->queued_count, memory_order_relaxed);

@@ -6,7 +6,7 @@
  * answer. SIM_SEEDS=N runs N seeds; SIM_SEED=N runs that one alone and prints what happens.
  */
 #include "engine/sched.h"
-#include "pools/pools.h"
+#include "tests/engine/engine_pools.h"
 #include "tests/harness.h"
 
 #include <stdio.h>
@@ -308,11 +308,16 @@ static void tick(uint32_t wanted)
     take_home();
 }
 
-static bool pools_are_idle(uint32_t held_pages)
+/* The first pool that holds more than an idle scheduler does, by name; NULL: none. */
+static const char *busy_pool(void)
 {
-    return pools_used(POOL_KV_PAGE) == held_pages && pools_used(POOL_PREFIX) == 0 && pools_used(POOL_MM_PAGE) == 0 &&
-           pools_used(POOL_FEATURE) == 0 && pools_used(POOL_PIXELS) == 0 && pools_used(POOL_PAGE_LIST) == 1 &&
-           pools_used(POOL_REQUEST) == 0 && pools_used(POOL_TOKENS) == 0;
+    for (int i = 0; i < POOL_COUNT; i++) {
+        uint32_t idle = i == POOL_KV_PAGE || i == POOL_PAGE_LIST ? 1 : 0; /* /health_generate's */
+        if (pools_used((enum pool)i) != idle) {
+            return pools_name((enum pool)i);
+        }
+    }
+    return NULL;
 }
 
 static void close_sched(void)
@@ -361,7 +366,11 @@ static bool run_seed(uint64_t seed, bool is_unsafe)
         tick(0);
     }
     CU_ASSERT(sim.finished + sim.refused + sim.cancelled == sim.ended);
-    CU_ASSERT(pools_are_idle(1));
+    const char *busy = busy_pool();
+    if (busy != NULL) {
+        printf("not idle at the end: %s\n", busy);
+    }
+    CU_ASSERT_PTR_NULL(busy);
     close_sched();
     return true;
 }
@@ -407,6 +416,26 @@ static uint32_t is_caught_locked(uint64_t seed)
     return WIFEXITED(status) && WEXITSTATUS(status) == 7;
 }
 
+/* A page that somebody forgot is named at the end, in a child: its pools stay as they are. */
+static void a_leaked_element_is_named_with_its_pool(void)
+{
+    static const enum pool leaked[] = {POOL_KV_PAGE, POOL_PAGE_LIST, POOL_FEATURE, POOL_PIXELS};
+    for (size_t i = 0; i < sizeof leaked / sizeof leaked[0]; i++) {
+        int status = 0;
+        pid_t child = fork();
+        if (child == 0) {
+            (void)run_seed(5, false);
+            (void)pools_get(leaked[i]); /* nobody gives it back */
+            struct sched_limits limits = {.running_requests = RUNNING, .picture_pages = PICTURE_PAGES};
+            sched_open(&sim.sched, &limits, sched_memory);
+            const char *busy = busy_pool();
+            _exit(busy != NULL && strcmp(busy, pools_name(leaked[i])) == 0 ? 0 : 1);
+        }
+        (void)waitpid(child, &status, 0);
+        CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+}
+
 /* With the check off the same crowd locks up: everybody holds pages and waits for one more. */
 static void without_the_safety_check_the_deadlock_is_found(void)
 {
@@ -417,39 +446,20 @@ static void without_the_safety_check_the_deadlock_is_found(void)
     CU_ASSERT(locked_count > 0);
 }
 
-static void open_pools(void)
-{
-    struct pool_sizes sizes = {.kv_page_bytes = KV_PAGE_TOKENS * sizeof(uint64_t),
-                               .mm_page_bytes = 64,
-                               .pixels_bytes = 64,
-                               .request_bytes = sizeof(struct request),
-                               .kv_meta_bytes = sizeof(struct kv_page),
-                               .prefix_bytes = sizeof(struct prefix_node),
-                               .feature_bytes = mm_feature_bytes(PICTURE_PAGES)};
-    struct pool_limits limits = {.context_tokens = CONTEXT,
-                                 .context_pages = CONTEXT / KV_PAGE_TOKENS,
-                                 .running_requests = RUNNING,
-                                 .queued_requests = REQUESTS - RUNNING - 1,
-                                 .picture_pages = PICTURE_PAGES,
-                                 .feature_cache_pages = CACHE_PAGES,
-                                 .picture_workers = 1,
-                                 .has_prefix_cache = true};
-    static struct pool_plan plan;
-
-    if (!pools_plan(&sizes, &limits, KV_PAGES, &plan) || !pools_open(&plan)) {
-        (void)fprintf(stderr, "no pools\n");
-        exit(2);
-    }
-    sched_memory = harness_memory(sched_bytes(RUNNING));
-}
-
 int main(int argc, char **argv)
 {
     static const struct harness_case cases[] = {
         CASE(every_request_ends_with_its_own_answer),
+        CASE(a_leaked_element_is_named_with_its_pool),
         CASE(without_the_safety_check_the_deadlock_is_found),
         {NULL, NULL},
     };
-    open_pools();
+    engine_pools_open(&(struct engine_pools){.kv_pages = KV_PAGES,
+                                             .running_requests = RUNNING,
+                                             .requests = REQUESTS - 1,
+                                             .context_tokens = CONTEXT,
+                                             .picture_pages = PICTURE_PAGES,
+                                             .cache_pages = CACHE_PAGES});
+    sched_memory = harness_memory(sched_bytes(RUNNING));
     return harness_run(argc, argv, "sim/sim", cases, NULL);
 }
