@@ -1,4 +1,4 @@
-/* main: the start-up order and nothing else: options, plan, carve, port, load, warm, seal, serve, drain. */
+/* main: the start-up order and nothing else: options, plan, port, carve, load, warm, seal, serve, drain. */
 #include "engine/ask.h"
 #include "engine/boot.h"
 #include "engine/clock.h"
@@ -9,11 +9,15 @@
 #include "engine/plan_print.h"
 #include "engine/start.h"
 #include "pools/pools.h"
+#include "pools/resident.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* What resident.h grows the stack by, and as much again for who calls it. */
+enum { MAIN_STACK_BYTES_MIN = 2 * RESIDENT_STACK_BYTES };
 
 static struct options options;
 static struct boot boot;
@@ -79,8 +83,8 @@ static int run_serve(void)
     boot_plan(&boot, &options);
     show_plan(true);
     plan_warn(&boot.plan);
+    http_server_bind(&server, &options); /* a taken port shows before gigabytes are touched */
     boot_carve(&boot);
-    http_server_bind(&server, &options);
     boot_load(&boot);
     (void)footprint_read(&footprint);
     struct http_facts facts = {
@@ -143,6 +147,7 @@ int main(int argument_count, char **arguments, char **environment)
     struct options_error error;
 
     start_hold_streams();
+    start_hold_stack(MAIN_STACK_BYTES_MIN);
     if (!options_parse(&options, argument_count, arguments, environment, &error)) {
         start_refuse(START_USAGE, "%s", error.text);
     }

@@ -8,11 +8,13 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 void start_hold_streams(void)
@@ -24,6 +26,21 @@ void start_hold_streams(void)
     } while (file >= 0 && file <= STDERR_FILENO);
     if (file > STDERR_FILENO) {
         (void)close(file);
+    }
+    (void)signal(SIGXFSZ, SIG_IGN);
+}
+
+void start_hold_stack(unsigned long bytes)
+{
+    struct rlimit limit;
+
+    assert(bytes > 0);
+    if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= bytes) {
+        return;
+    }
+    limit.rlim_cur = bytes; /* the kernel looks at it whenever the stack grows */
+    if (limit.rlim_max < bytes || setrlimit(RLIMIT_STACK, &limit) != 0) {
+        start_refuse(START_NO_MEMORY, "the stack may not grow to %lu bytes: raise the limit (ulimit -Hs)", bytes);
     }
 }
 

@@ -18,8 +18,12 @@ enum start_exit {
 _Noreturn void start_refuse(enum start_exit exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Opens /dev/null for each standard stream that the caller closed: no file, pool of events or socket may get the number
- * under which lines are logged. First thing of all. */
+ * under which lines are logged. A stream that may not grow (ulimit -f) is an error of write, not a signal. First thing
+ * of all. */
 void start_hold_streams(void);
+
+/* Sees to it that the first thread's stack may grow to `bytes` (ulimit -s), or refuses. */
+void start_hold_stack(unsigned long bytes);
 
 /* Writes all of `bytes` to standard output or error; gives up silently when nobody reads. Start-up, help, the plan. */
 void start_print(const char *text, unsigned long bytes);

@@ -356,9 +356,11 @@ static void read_preprocessor(struct checkpoint *checkpoint, const struct config
     image->max_pixels = read_pixels(config, "max_pixels", "size.longest_edge", 12845056);
     uint64_t edge = (uint64_t)image->patch * image->merge;
     if (image->min_pixels == 0 || image->min_pixels > image->max_pixels || image->max_pixels < edge * edge) {
-        start_refuse(START_BAD_MODEL, "%s: min_pixels %llu, max_pixels %llu: expected 1 <= min <= max and max >= %llu",
-                     config->file, (unsigned long long)image->min_pixels, (unsigned long long)image->max_pixels,
-                     (unsigned long long)(edge * edge));
+        bool is_by_flag = config->over.length > 0;
+        start_refuse(is_by_flag ? START_USAGE : START_BAD_MODEL,
+                     "%s: min_pixels %llu, max_pixels %llu: expected 1 <= min <= max and max >= %llu",
+                     is_by_flag ? config->over_name : config->file, (unsigned long long)image->min_pixels,
+                     (unsigned long long)image->max_pixels, (unsigned long long)(edge * edge));
     }
     read_channels(config, "image_mean", mean, image->mean);
     read_channels(config, "image_std", std, image->std);

@@ -126,8 +126,8 @@ const struct chat_template *chat_open(const struct chat_files *files, char *deta
     if (found == NULL && bytes == 0) {
         (void)snprintf(detail, ERROR_DETAIL_BYTES_MAX, "no file has a chat template");
     } else if (bytes > TEMPLATE_BYTES_MAX) {
-        (void)snprintf(detail, ERROR_DETAIL_BYTES_MAX, "%s: damaged, or its chat template is longer than %d bytes", name,
-                       TEMPLATE_BYTES_MAX);
+        (void)snprintf(detail, ERROR_DETAIL_BYTES_MAX, "%s: damaged, or its chat template is longer than %d bytes",
+                       name, TEMPLATE_BYTES_MAX);
     } else if (found == NULL) {
         int length =
             snprintf(detail, ERROR_DETAIL_BYTES_MAX,

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,6 +35,38 @@ static int watch(void (*refuse)(void), char *text, size_t capacity)
     (void)close(pipe_ends[0]);
     (void)waitpid(child, &status, 0);
     return status;
+}
+
+static void hold_more_stack_than_allowed(void)
+{
+    const struct rlimit limit = {.rlim_cur = 1 << 16, .rlim_max = 1 << 16};
+    if (setrlimit(RLIMIT_STACK, &limit) == 0) {
+        start_hold_stack(1 << 20);
+    }
+}
+
+static void hold_more_stack_than_there_is_so_far(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_STACK, &limit) != 0) {
+        return;
+    }
+    limit.rlim_cur = 1 << 16;
+    if (setrlimit(RLIMIT_STACK, &limit) == 0) {
+        start_hold_stack(1 << 20);
+    }
+    (void)getrlimit(RLIMIT_STACK, &limit);
+    _exit(limit.rlim_cur == 1 << 20 ? 42 : 43);
+}
+
+static void a_small_stack_grows_or_is_refused(void)
+{
+    char text[1024];
+    int status = watch(hold_more_stack_than_there_is_so_far, text, sizeof text);
+    CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 42);
+    status = watch(hold_more_stack_than_allowed, text, sizeof text);
+    CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == START_NO_MEMORY);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "1048576 bytes"));
 }
 
 static void refuse_shortly(void)
@@ -139,6 +172,7 @@ int main(int argc, char **argv)
     static const struct harness_case cases[] = {
         CASE(code_and_message_arrive), CASE(long_messages_are_cut),  CASE(after_the_seal_it_is_a_bug),
         CASE(nobody_has_to_listen),    CASE(every_errno_has_a_text), CASE(no_file_gets_the_number_of_a_stream),
+        CASE(a_small_stack_grows_or_is_refused),
         {NULL, NULL},
     };
     return harness_run(argc, argv, "engine/start", cases, NULL);

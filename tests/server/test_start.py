@@ -1,6 +1,7 @@
 """Starting and stopping: refusals by exit code and message, plans, ports, signals."""
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -40,6 +41,7 @@ def wrong_flags_exit_2_and_are_named():
                         (["--mem-fraction-static", "0"], "--mem-fraction-static"), (["--dtype", "int3"], "--dtype"),
                         (["--mem-fraction-static", "90%"],
                          "--mem-fraction-static"), (["--context-length", "-5"], "--context-length"),
+                        (["--mm-process-config", '{"image":{"max_pixels":784}}'], "--mm-process-config"),
                         (["--device-memory", "12Q"], "--device-memory")):
         refuses(2, "plan", *MODEL, *flags, words=[word])
         refuses(2, "serve", *MODEL, *flags, words=[word])
@@ -110,6 +112,30 @@ def a_taken_port_exits_6_at_once():
         done = ashlar("serve", *MODEL, *SMALL, "--host", "127.0.0.1", "--port", str(taken.getsockname()[1]))
         assert done.returncode == 6 and "port" in done.stderr.lower(), (done.returncode, done.stderr[-300:])
         assert time.monotonic() - started < 5
+
+
+def a_taken_port_shows_before_memory_is_touched():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        refuses(6, "serve", *MODEL, *SMALL, "--host", "127.0.0.1", "--port", str(taken.getsockname()[1]),
+                "--device-memory", "100Ti", "--max-running-requests", "4096")
+
+
+def narrow_limits_of_the_system_are_met_or_named():
+    """A small stack grows or is refused; a log that may not grow harms nobody."""
+    for hard, soft in ((resource.RLIM_INFINITY, 65536), (65536, 65536)):
+        done = subprocess.run([binary(), "plan", *MODEL, "--device-memory", "1Gi"], capture_output=True, text=True,
+                              preexec_fn=lambda h=hard, s=soft: resource.setrlimit(resource.RLIMIT_STACK, (s, h)))
+        assert done.returncode == (0 if hard != soft else 3), (done.returncode, done.stderr[-300:])
+        assert hard != soft or "ulimit" in done.stderr, done.stderr
+    with Server(SMALL, wrapper=["sh", "-c", 'ulimit -Ss 64; exec "$@"', "sh"]) as server:
+        server.check_lives()
+        assert server.stop() == 0
+    with tempfile.TemporaryFile() as log:
+        done = subprocess.run(["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", binary(), "serve", *MODEL, "--port", "0",
+                               "--device-memory", "8Mi"], stdout=log, stderr=log, timeout=60)
+        assert done.returncode == 3, done.returncode
 
 
 def a_plan_is_the_same_twice_and_adds_up():
