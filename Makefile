@@ -176,6 +176,10 @@ bench: build/ashlar-bench ## build the load generator (build/ashlar-bench --help
 bench-seed: $(PROGRAM) build/ashlar-bench ## the seed's workload on two models, with the verdict on memory
 	@python3 tools/bench_seed.py
 
+.PHONY: bench-pace
+bench-pace: $(PROGRAM) ## gaps between a stream's tokens, alone and beside 1080p pictures
+	@ASHLAR=$(PROGRAM) python3 tools/bench_pace.py
+
 # Sanitizers: the C suite, then a short load on the whole server.
 .PHONY: asan ubsan tsan
 asan ubsan tsan: ## the suite and a short load under a sanitizer
