@@ -18,8 +18,6 @@
 
 static struct engine the_engine;
 
-enum { IDLE_RETRY_MS = 5 }; /* a pool refused something: only tests make that happen */
-
 static uint64_t round_up(uint64_t bytes)
 {
     return (bytes + 63) / 64 * 64;
@@ -174,11 +172,10 @@ static void run(void *argument)
         if (engine_tick(engine)) {
             continue;
         }
-        uint32_t load = sched_load(&engine->sched);
-        if (is_stopping && load == 0) {
+        if (is_stopping && sched_load(&engine->sched) == 0) {
             return;
         }
-        (void)wake_wait(&engine->wake, seen, load > 0 && !engine->sched.is_decoding ? IDLE_RETRY_MS : -1);
+        (void)wake_wait(&engine->wake, seen, engine_rest_ms(engine));
     }
 }
 

@@ -60,6 +60,9 @@ struct engine {
 /* engine_tick.c: one round. True if there was anything to do. */
 bool engine_tick(struct engine *engine);
 
+/* How long the engine may sleep after such a round if nobody wakes it; -1: for ever. */
+int64_t engine_rest_ms(const struct engine *engine);
+
 /* Tells conn that the request changed. Any thread. */
 void engine_notice(struct engine *engine, uint32_t request_index);
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 enum {
+    IDLE_RETRY_MS = 5, /* a pool refused something: only tests make that happen */
     WINDOW_US = 1000000,
 };
 
@@ -339,6 +340,18 @@ static void publish_stats(struct engine *engine)
     atomic_store_explicit(&stats->cached_tokens_total, sched->cached_tokens, memory_order_relaxed);
     atomic_store_explicit(&stats->feature_hits_total, sched->mm.hit_count, memory_order_relaxed);
     atomic_store_explicit(&stats->evicted_pages_total, sched->prefix.evicted_count, memory_order_relaxed);
+}
+
+int64_t engine_rest_ms(const struct engine *engine)
+{
+    uint32_t milli = atomic_load_explicit(&engine->stats.tokens_per_second_milli, memory_order_relaxed);
+    bool is_stuck = sched_load(&engine->sched) > 0 && !engine->sched.is_decoding;
+
+    if (is_stuck) {
+        return IDLE_RETRY_MS;
+    }
+    /* The throughput of an idle server is 0, and somebody has to say so. */
+    return milli > 0 || engine->meter.window_tokens > 0 ? WINDOW_US / 1000 : -1;
 }
 
 bool engine_tick(struct engine *engine)

@@ -1,9 +1,12 @@
 """Metrics: what Prometheus' own parser reads; counters are the sums over requests, gauges return to idle."""
+import re
 import threading
+import time
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from server import noise_png, picture_part, run, text_part
+from mixture import Mixture
+from server import chat_body, noise_png, picture_part, run, text_part
 
 SEED = {
     "gauge": ["num_running_reqs", "num_queue_reqs", "num_grammar_queue_reqs", "num_used_tokens", "token_usage",
@@ -98,6 +101,124 @@ def pools_have_their_four_families(server):
              for name in ("capacity", "used", "high_water", "refused")]
     assert all(names == pools[0] for names in pools) and len(pools[0]) > 20, pools
     assert {sample.labels["domain"] for sample in found["ashlar_pool_used"].samples} <= {"device", "pinned", "host"}
+
+
+def the_text_keeps_the_rules_of_the_format(server):
+    """What promtool checks: HELP and TYPE once and first, families together, counters in _total, no series twice."""
+    answer = server.get("/metrics")
+    assert re.match(r"text/plain; version=0\.0\.4", answer.field("Content-Type")), answer.fields
+    text = answer.body.decode()
+    assert text.endswith("\n") and "\n\n" not in text and "\r" not in text
+    kinds, helped, series, closed, current = {}, set(), set(), set(), None
+    for line in text[:-1].split("\n"):
+        found = re.fullmatch(r"# (HELP|TYPE) ([a-zA-Z_:][a-zA-Z0-9_:]*) (.+)", line)
+        if found and found[1] == "HELP":
+            assert found[2] not in helped and found[3].endswith("."), line
+            closed.add(current)
+            current = found[2]
+            helped.add(current)
+        elif found:
+            assert found[2] == current and found[2] not in kinds and found[3] in ("gauge", "counter", "histogram"), line
+            kinds[current] = found[3]
+        else:
+            name, _, number = re.fullmatch(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(\{[^}]*\})? (\S+)", line).groups()
+            family = re.sub(r"_(bucket|sum|count)$", "", name) if kinds[current] == "histogram" else name
+            assert family == current and family not in closed, line
+            assert line.rsplit(" ", 1)[0] not in series, line
+            series.add(line.rsplit(" ", 1)[0])
+            assert float(number) >= 0, line
+    assert helped == set(kinds)
+    # ashlar_pool_refused is counted, but its name is older than the rule.
+    wrong = [name for name, kind in kinds.items() if (kind == "counter") != name.endswith("_total")]
+    assert set(wrong) <= {"ashlar_pool_refused"}, wrong
+
+
+def answers_are_counted_by_status(server):
+    before = server.metrics()
+    expected = {200: 1, 400: 0, 404: 0, 405: 0, 413: 0}  # the look at /metrics itself
+    for status, act in ((200, lambda: server.chat("Hi", max_tokens=1)), (400, lambda: server.post(b"{")),
+                        (404, lambda: server.get("/nope")), (405, lambda: server.get("/v1/chat/completions")),
+                        (413, lambda: server.request("POST", "/v1/chat/completions", b"", [
+                            ("Content-Length", "99999999999")]))):
+        for _ in range(status % 7 + 1):
+            assert act().status == status
+            expected[status] += 1
+    after = server.metrics()
+    for status, count in expected.items():
+        name = 'sglang:http_responses_total{status_code="%d"}' % status
+        assert after[name] - before[name] == count, (status, after[name] - before[name], count)
+
+
+def who_leaves_is_counted_as_aborted(server):
+    before = families(server)
+    for i in range(5):
+        with server.connect() as client:
+            body = b'{"model":"m","messages":[{"role":"user","content":"%d"}],"max_tokens":3000,"ignore_eos":true,' \
+                b'"stream":true}' % i
+            client.send(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                        b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            client.until(b"data: ")
+    server.wait_idle()
+    after = families(server)
+    assert value(after, "sglang:num_aborted_requests") - value(before, "sglang:num_aborted_requests") == 5
+    assert value(after, "sglang:num_requests") - value(before, "sglang:num_requests") == 5
+
+
+def gauges_of_what_happens_now(server):
+    """All gauges but those of sizes, of marks left by what was, and of what the caches keep."""
+    left = ("capacity", "high_water", "cached", "evictable", "available", "hit_rate", "latency", "total", "process_",
+            "throughput")
+    return {(sample.name, tuple(sample.labels.items())): sample.value for family in families(server).values()
+            if family.type == "gauge" and not any(word in family.name for word in left) for sample in family.samples}
+
+
+def every_gauge_returns_to_what_it_was_at_idle(server):
+    server.wait_idle()
+    before = gauges_of_what_happens_now(server)
+    assert len(before) > 30, len(before)
+    mixture = Mixture(server, 60, seed=5)
+    mixture.run()
+    server.wait_idle()
+    deadline = time.monotonic() + 2
+    while (after := gauges_of_what_happens_now(server)) != before:
+        changed = {name: (number, after[name]) for name, number in before.items() if after[name] != number}
+        assert time.monotonic() < deadline, changed
+        time.sleep(0.05)
+
+
+def throughput_is_of_now(server):
+    server.chat("Hi", max_tokens=3000, ignore_eos=True)
+    deadline = time.monotonic() + 5
+    while value(families(server), "sglang:gen_throughput") != 0:
+        assert time.monotonic() < deadline, "an idle server generates nothing"
+        time.sleep(0.2)
+
+
+def refused_gets_are_counted(server):
+    name = 'ashlar_pool_refused{pool="BODY_LARGE",domain="host"}'
+    before = server.metrics()[name]
+    clients = []
+    for _ in range(3):  # two slots
+        client = server.connect()
+        client.send(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                    b"Content-Length: 100000\r\n\r\n")
+        clients.append(client)
+    deadline = time.monotonic() + 2
+    while server.metrics()[name] == before:
+        assert time.monotonic() < deadline, "no refusal was counted"
+        time.sleep(0.02)
+    for client in clients:
+        client.close()
+    server.wait_idle()
+
+
+def the_log_has_the_lines_that_tools_look_for(server):
+    server.post(chat_body("Log me", max_tokens=100, ignore_eos=True))
+    deadline = time.monotonic() + 2
+    while not all(word in server.log() for word in ("Prefill batch", "Decode batch", "#running-req: 1", "#queue-req: 0",
+                                                    "The server is fired up and ready to roll!")):
+        assert time.monotonic() < deadline, server.log()[-2000:]
+        time.sleep(0.05)
 
 
 if __name__ == "__main__":
