@@ -20,7 +20,7 @@ DEFINES  := -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE
 # Sanitized builds take -O1, where gcc's flow warnings see less and guess more.
 OPTIMIZE := $(if $(SANITIZE),-O1,-O2) -g -fno-omit-frame-pointer
 WARNINGS += $(if $(SANITIZE),$(if $(findstring gcc,$(CC)),-Wno-format-truncation -Wno-maybe-uninitialized))
-CFLAGS    = -std=c11 $(OPTIMIZE) $(DEFINES) $(WARNINGS) -I. -I$(BUILD) -pthread $(SANITIZE) $(EXTRA)
+CFLAGS    = -std=c11 $(OPTIMIZE) $(DEFINES) $(WARNINGS) -I. -I$(BUILD) -pthread $(SANITIZE) $(if $(SANITIZE),-DASHLAR_SANITIZED) $(EXTRA)
 LDFLAGS  := -pthread -Wl,-z,dynamic-undefined-weak $(SANITIZE)
 LDLIBS   := -ljpeg -lpng16 -lz -lnettle -lutf8proc -lm
 

@@ -54,7 +54,11 @@ static int probe_nothing(void)
 static int probe_footprint(void)
 {
     struct footprint footprint;
+#ifdef ASHLAR_SANITIZED /* their own memory is in the way */
+    return footprint_read(&footprint) ? 0 : 1;
+#else
     return footprint_read(&footprint) && footprint_keeps(&footprint) ? 0 : 1;
+#endif
 }
 
 static int probe_float32(void)
