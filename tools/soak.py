@@ -11,6 +11,7 @@ heap are not judged (sanitizers). The same seed makes the same requests.
 """
 import asyncio
 import json
+import multiprocessing
 import os
 import random
 import re
@@ -193,8 +194,7 @@ class Soak:
         self.port, self.good, self.pictures = port, good, pictures
         self.short = [request for request in good if len(request()) < 10000]
         self.next_number, self.ends = 0, time.monotonic() + SECONDS
-        self.counts, self.failures, self.health_ms = {}, [], []
-        self.is_over = False
+        self.counts, self.failures = {}, []
         self.kinds = ([self.ask] * 30 + [self.ask_again_and_again] * 6 + [self.pipeline] * 6 + [self.leave_early] * 10 +
                       [self.leave_in_the_answer] * 14 + [self.break_json] * 8 + [self.break_picture] * 8 +
                       [self.break_http] * 6 + [self.wrong_field] * 4 + [self.look] * 6 + [self.flush] * 1)
@@ -381,25 +381,23 @@ class Soak:
                 connection.leave()
         connection.leave()
 
-    async def watch_health(self):
-        while not self.is_over:
-            connection = Connection(self.port)
-            started = time.monotonic()
-            try:
-                await connection.send(request_bytes("GET", "/health"))
-                answer = await connection.answer()
-                assert answer.status == 200 or b"connections" in answer.body, answer
-                self.health_ms.append((time.monotonic() - started) * 1000)
-            except (OSError, asyncio.IncompleteReadError, AssertionError) as error:
-                self.failures.append("/health: %r" % error)
-            connection.leave()
-            await asyncio.sleep(0.1)
-
     async def run(self):
-        watcher = asyncio.ensure_future(self.watch_health())
         await asyncio.gather(*(self.work() for _ in range(CONNECTIONS)))
-        self.is_over = True
-        await watcher
+
+
+def watch_health(server, is_over, results):
+    """A process of its own, so that it does not wait for our own load: how long /health takes, every 50 ms."""
+    took_ms, failures = [], []
+    while not is_over.is_set():
+        started = time.monotonic()
+        try:
+            answer = server.get("/health")
+            assert answer.status == 200, answer
+            took_ms.append((time.monotonic() - started) * 1000)
+        except (OSError, EOFError, AssertionError) as error:
+            failures.append(repr(error))
+        is_over.wait(0.05)
+    results.put((sorted(took_ms), failures[:5]))
 
 
 def table(counts):
@@ -452,15 +450,21 @@ def main():
         server.note_idle()
         before = server.memory()
         soak = Soak(server.port, good, pictures)
+        is_over, queue = multiprocessing.Event(), multiprocessing.Queue()
+        watcher = multiprocessing.Process(target=watch_health, args=(server, is_over, queue), daemon=True)
+        watcher.start()
         started = time.monotonic()
         asyncio.run(soak.run())
         seconds = time.monotonic() - started
         print("%s\n    %d requests, %d connections, %.1f s, %.0f requests a second" % (
             table(soak.counts), soak.next_number, CONNECTIONS, seconds, soak.next_number / seconds), flush=True)
         check("every answer is documented, every text its reference", not soak.failures, "\n".join(soak.failures[:10]))
-        soak.health_ms.sort()
-        p99 = soak.health_ms[int(len(soak.health_ms) * 0.99)]
-        print("    /health: %d times, p99 %.1f ms, longest %.1f ms" % (len(soak.health_ms), p99, soak.health_ms[-1]))
+        is_over.set()
+        took_ms, failures = queue.get()
+        watcher.join()
+        p99 = took_ms[int(len(took_ms) * 0.99)]
+        what = "/health took %.1f ms, at most %.1f ms in 99 of 100" % (took_ms[len(took_ms) // 2], p99)
+        check(what, not failures and (p99 <= HEALTH_MS_MAX or not JUDGES_MEMORY), failures)
         if server.process.poll() is not None:
             check("the server lives", False, server.log()[-4000:])
         else:
