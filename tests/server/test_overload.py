@@ -181,13 +181,14 @@ def pictures_are_refused_when_no_slot_comes_free(server):
 
 # ---- connections ----
 
-FEW = ["--max-connections", "8"]
+FEW = ["--max-connections", "8", "--header-timeout", "1"]
 
 
 def connections_too_many_get_one_answer(server):
     clients = [server.connect() for _ in range(8)]
-    clients[-1].send(request_bytes("GET", "/health"))
-    assert clients[-1].answer().status == 200
+    for client in clients:
+        client.send(request_bytes("GET", "/health"))
+        assert client.answer().status == 200  # and stays open
     for _ in range(3):
         with server.connect() as client:
             answer = client.answer()
@@ -204,6 +205,37 @@ def connections_too_many_get_one_answer(server):
         assert client.answer().status == 200  # they were not disturbed
         client.close()
     wait_until(lambda: server.pools()["CONN"] == 1, what="an idle server")
+
+
+def silent_sockets_are_cleared_for_others(server):
+    """All connections are taken by clients that say nothing, or hardly anything: others are told so, then served."""
+    clients = [server.connect() for _ in range(8)]
+    for client in clients[:4]:
+        client.send(b"P")
+    check_refused(server.get("/health"), 503, "connections")
+    wait_until(lambda: server.chat("Hi", max_tokens=1).status == 200, 3, "a free connection")
+    for client in clients:
+        client.close()
+
+
+def a_flood_of_connections_does_not_delay_who_is_there(server):
+    with server.connect() as kept, running_stream(server) as stream:
+        flood, took = [], []
+        for i in range(60):
+            for _ in range(10):
+                flood.append(socket.socket())
+                flood[-1].setblocking(False)
+                flood[-1].connect_ex(("127.0.0.1", server.port))
+            kept.send(request_bytes("GET", "/health"))
+            answer, seconds = timed(kept.answer)
+            assert answer.status == 200
+            took.append(seconds)
+            stream.until(b"\n\n")
+        for client in flood:
+            client.close()
+        assert sorted(took)[-2] < 0.1, sorted(took)[-5:]
+    wait_until(lambda: server.get("/health").status == 200, 5, "the end of the flood")
+    wait_until(lambda: server.pools()["CONN"] == 1, 5, "an idle server")
 
 
 # ---- slow clients ----
@@ -304,6 +336,34 @@ def two_hundred_long_requests_leave_at_once(server):
         answer, seconds = timed(lambda: server.chat("Hi", max_tokens=4))
         assert answer.status == 200 and seconds < 1, (answer, seconds)
         server.wait_idle(1)
+
+
+def a_client_that_shuts_its_side_has_left(server):
+    for is_stream in (True, False):
+        client = open_chat(server, stream=is_stream, **LONG)
+        wait_until(lambda: gauge(server, "sglang:num_running_reqs") == 1, what="a running request")
+        client.socket.shutdown(socket.SHUT_WR)
+        server.wait_idle(1)
+        client.close()
+
+
+def pools_name_their_holders(server):
+    """One command says who holds what, instead of a heap dump; the log says the same on SIGUSR1."""
+    with running_stream(server), server.connect() as uploading:
+        uploading.send(drip_head(100000))
+        wait_until(lambda: server.pools()["BODY_LARGE"] == 1, what="a large body")
+        held = server.get("/pools").json()
+        requests = {request["request"]: request for request in held["requests"]}
+        by_state = {one["state"]: one for one in held["connections"] if "request" in one}
+        assert len(requests) == 2 and set(by_state) == {"answer", "body"}, held["connections"]
+        assert requests[by_state["body"]["request"]]["body"] == "BODY_LARGE", requests
+        assert requests[by_state["answer"]["request"]]["answer_tokens"] > 0, requests
+        assert all(request["age_ms"] >= 0 for request in requests.values()), requests
+        used = {pool["pool"]: pool["used"] for pool in held["pools"]}
+        assert used["REQUEST"] == 3 and used["BODY_LARGE"] == 1 and used["CONN"] == 3, used
+        server.process.send_signal(signal.SIGUSR1)
+        for name in requests:
+            wait_until(lambda: "holder request=" + name in server.log(), 2, "the holder's line")
 
 
 def health_answers_within_100_ms_under_full_load(server):
@@ -511,11 +571,12 @@ GROUPS = [
     (ONE_AND_ONE, a_full_queue_refuses_before_the_body, a_crowd_on_one_and_one_gets_200_or_503,
      the_queue_keeps_its_order, a_place_in_the_queue_comes_back_with_its_client),
     (DRIPS, drips_and_waiting_pictures_do_not_delay_text, pictures_are_refused_when_no_slot_comes_free),
-    (FEW, connections_too_many_get_one_answer),
+    (FEW, connections_too_many_get_one_answer, silent_sockets_are_cleared_for_others,
+     a_flood_of_connections_does_not_delay_who_is_there),
     (SLOW, slow_heads_are_408, heads_that_drip_are_408, bodies_that_stall_are_408, idle_connections_end_silently,
      readers_that_stall_harm_nobody_and_are_cut),
-    (MANY, two_hundred_long_requests_leave_at_once, health_answers_within_100_ms_under_full_load,
-     health_generate_proves_the_engine_under_load),
+    (MANY, two_hundred_long_requests_leave_at_once, a_client_that_shuts_its_side_has_left, pools_name_their_holders,
+     health_answers_within_100_ms_under_full_load, health_generate_proves_the_engine_under_load),
 ]
 ALONE = [sigterm_lets_everything_end, an_idle_server_ends_at_once, a_second_sigterm_ends_at_once,
          grace_over_cuts_with_a_finish, closed_standard_streams_harm_nobody, a_full_disk_under_the_log_harms_nobody,
