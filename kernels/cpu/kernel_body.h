@@ -199,12 +199,12 @@ static void rmsnorm(void *out, enum kernel_type type, const float *in, const flo
     }
 }
 
-/* erfc(z) for z >= 0: e^(-z^2) times a polynomial in t = 1 / (1 + z/2), in its logarithm; to some 2e-7 of the result.
- * The coefficients are those of the well-known rational-Chebyshev fit of this form (Numerical Recipes, "erfcc"). */
+/* erfc(z) for z >= 0: t e^(p(t) - z^2) with t = 1 / (1 + z/2), to some 2e-7 of the result. p is the polynomial of least
+ * greatest distance from ln(erfc(z) / t) + z^2 for z up to 10; beyond, the result is 0. */
 LANES_INLINE lanes erfc_of_positive(lanes z)
 {
-    static const float coefficients[] = {0.17087277f,  -0.82215223f, 1.48851587f, -1.13520398f, 0.27886807f,
-                                         -0.18628806f, 0.09678418f,  0.37409196f, 1.00002368f,  -1.26551223f};
+    static const float coefficients[] = {0.142198876f,   -0.6660882284f, 1.12245988f,   -0.6513263019f, -0.1167238502f,
+                                         0.02016268787f, 0.02836819019f, 0.3878974719f, 0.9984927701f,  -1.26544145f};
     lanes t = lanes_div(lanes_all(1), lanes_fma(z, lanes_all(0.5f), lanes_all(1)));
     lanes p = lanes_all(coefficients[0]);
 
