@@ -24,6 +24,7 @@ enum {
     LINGER_TOO_MANY_MS = 500,          /* at most, for the one connection too many */
     HEALTH_WAIT_MS = 20000,            /* for one generated token, then /health_generate says 503 */
     HEALTH_POLL_MS = 5,                /* between two looks at it */
+    LIST_REST_MS = 20,                 /* between two parts of the list of holders, for the writer of the log */
     KEEP_ALIVE_PROBE_S = 60,           /* silence after which the kernel asks whether the client's host still lives */
     SERVED_NAME_BYTES_MAX = 900,       /* --served-model-name; its card is one piece even if all of it is escaped */
     ACCEPT_REST_MS = 50,               /* after accept found no descriptor or no element */

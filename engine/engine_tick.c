@@ -369,6 +369,7 @@ bool engine_tick(struct engine *engine)
     has_any = give_job(engine) || has_any;
     has_any = run_vision(engine, begin_us, has_text) || has_any;
     give_back(engine);
+    sched_publish_holdings(&engine->sched);
     publish_stats(engine);
     atomic_store_explicit(&engine->stats.tick_started_us, 0, memory_order_relaxed);
     return has_text || has_any;

@@ -112,6 +112,11 @@ struct request {
     uint32_t image_tokens;           /* of the prompt; intake writes */
     _Atomic uint64_t first_token_us, finished_us; /* monotonic; for the histograms */
 
+    /* What it holds of the engine's pools, for lists of holders; the engine writes once a round, anyone reads. Of pages
+     * that several hold each counts them all. */
+    _Atomic uint32_t slot_state; /* enum sched_state; 0: it has no slot yet */
+    _Atomic uint32_t held_page_lists, held_kv_pages, held_features, held_mm_pages;
+
     /* The engine's own part: engine/sched.c. */
     uint32_t engine_slot;            /* index of its running slot, or UINT32_MAX */
     uint32_t queue_next;             /* intrusive list of the waiting */

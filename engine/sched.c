@@ -29,6 +29,22 @@ static const uint8_t transitions[SLOT_STATES][SCHED_EVENTS] = {
     [SLOT_LEAVING][EVENT_BODY_BACK] = SLOT_FREE,
 };
 
+const char *sched_state_name(uint32_t state)
+{
+    static const char *const names[SLOT_STATES] = {
+        [SLOT_BUG] = "queued", /* no slot yet */
+        [SLOT_FREE] = "queued",
+        [SLOT_PREFILL] = "prefill",
+        [SLOT_WAIT_PICTURE] = "wait_picture",
+        [SLOT_DECODE] = "decode",
+        [SLOT_PAUSED] = "paused",
+        [SLOT_LEAVING] = "leaving",
+    };
+
+    assert(state < SLOT_STATES);
+    return names[state];
+}
+
 void slot_event(struct sched *sched, struct sched_slot *slot, enum sched_event event)
 {
     assert(slot->state < SLOT_STATES && event < SCHED_EVENTS);
@@ -199,6 +215,32 @@ static void keep_last_page(struct sched *sched, struct sched_slot *slot)
                         &slot->pages[slot->shared_count], &node);
 }
 
+static void publish_holdings(struct request *request, uint32_t state, uint32_t page_lists, uint32_t kv_pages,
+                             uint32_t features, uint32_t mm_pages)
+{
+    assert(state < SLOT_STATES);
+    atomic_store_explicit(&request->slot_state, state, memory_order_relaxed);
+    atomic_store_explicit(&request->held_page_lists, page_lists, memory_order_relaxed);
+    atomic_store_explicit(&request->held_kv_pages, kv_pages, memory_order_relaxed);
+    atomic_store_explicit(&request->held_features, features, memory_order_relaxed);
+    atomic_store_explicit(&request->held_mm_pages, mm_pages, memory_order_relaxed);
+}
+
+void sched_publish_holdings(const struct sched *sched)
+{
+    for (uint32_t i = 0; i < sched->started_count; i++) {
+        const struct sched_slot *slot = &sched->slots[sched->ages[i]];
+        uint32_t features = 0, mm_pages = 0;
+        for (uint32_t k = 0; k < SLOT_PICTURES; k++) {
+            if (slot->features[k] != MM_NONE) {
+                features++;
+                mm_pages += mm_at(slot->features[k])->page_count;
+            }
+        }
+        publish_holdings(slot->request, slot->state, slot->pages != NULL, slot->page_count, features, mm_pages);
+    }
+}
+
 /* Other choices may wait for this one's prompt: whoever was first in the queue is perhaps not any more. */
 static void wake_choices(struct sched *sched, const struct request *request)
 {
@@ -209,6 +251,8 @@ static void wake_choices(struct sched *sched, const struct request *request)
 static void vacate(struct sched *sched, struct sched_slot *slot, enum sched_event event)
 {
     uint32_t index = (uint32_t)(slot - sched->slots), place = 0;
+
+    publish_holdings(slot->request, SLOT_FREE, 0, 0, 0, 0);
 
     slot_event(sched, slot, event);
     assert(slot->state == SLOT_FREE);

@@ -105,6 +105,12 @@ struct sched {
     uint64_t prompt_tokens, cached_tokens; /* of started requests so far */
 };
 
+/* "prefill", "paused", ...; of SLOT_FREE and of what has no slot yet: "queued". */
+const char *sched_state_name(uint32_t state);
+
+/* Writes down, in each started request, what it holds. */
+void sched_publish_holdings(const struct sched *sched);
+
 /* Bytes of memory for sched_open, a multiple of 64; and of an element of KV_META and PREFIX. */
 uint64_t sched_bytes(uint32_t running_requests);
 

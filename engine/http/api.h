@@ -38,7 +38,8 @@ void api_reply_open(struct http_server *server, enum route route, const char *pa
 /* The bodies. */
 api_piece api_models_piece, api_model_piece, api_model_info_piece, api_server_info_piece, api_pools_piece;
 
-/* The same as api_pools_piece, into the log: who holds what. */
-void api_pools_log(const struct http_server *server);
+/* The same as api_pools_piece, into the log: who holds what. A few lines a call, so that the log's writer keeps up;
+ * begins with *at == 0. True if lines are left for the next call. */
+bool api_pools_log(uint32_t *at);
 
 #endif

@@ -5,23 +5,80 @@
 #include "engine/http/http_server.h"
 #include "engine/json_out.h"
 #include "engine/log.h"
+#include "engine/sched.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
-enum { ELEMENTS_A_PIECE = 32 };
+enum { ELEMENTS_A_PIECE = 16, LINES_A_TURN = 64 };
 
+/* What a request holds of a pool. */
+struct holding {
+    enum pool pool;
+    uint32_t count;
+};
+
+enum { HOLDINGS = 7 };
+
+/* Where a request is: with whom, and if that is the engine, in which state. */
 static const char *stage_name(struct exchange *exchange)
 {
     static const char *const names[] = {"reading", "intake", "choices", "engine", "done"};
     uint32_t stage = atomic_load_explicit(&exchange->request.stage, memory_order_relaxed);
-    return stage < sizeof names / sizeof names[0] ? names[stage] : "?";
+
+    assert(stage < sizeof names / sizeof names[0]);
+    return names[stage];
+}
+
+static const char *state_name(struct exchange *exchange)
+{
+    bool is_in_engine = atomic_load_explicit(&exchange->request.stage, memory_order_relaxed) == REQUEST_ENGINE;
+    uint32_t state = atomic_load_explicit(&exchange->request.slot_state, memory_order_relaxed);
+
+    return is_in_engine ? sched_state_name(state) : stage_name(exchange);
+}
+
+static const char *client_name(const struct exchange *exchange)
+{
+    return exchange->conn != NULL ? conn_state_name(exchange->conn) : "left";
 }
 
 static const char *body_name(const struct exchange *exchange)
 {
     return exchange->body_pool == POOL_COUNT ? "none" : pools_name(exchange->body_pool);
+}
+
+static uint32_t load(_Atomic uint32_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+static void list_holdings(struct exchange *exchange, struct holding holdings[HOLDINGS])
+{
+    struct request *r = &exchange->request;
+    bool has_body = exchange->body_pool != POOL_COUNT;
+
+    holdings[0] = (struct holding){POOL_REQUEST, 1};
+    holdings[1] = (struct holding){POOL_TOKENS, 1};
+    holdings[2] = (struct holding){has_body ? exchange->body_pool : POOL_BODY_SMALL, has_body};
+    holdings[3] = (struct holding){POOL_PAGE_LIST, load(&r->held_page_lists)};
+    holdings[4] = (struct holding){POOL_KV_PAGE, load(&r->held_kv_pages)};
+    holdings[5] = (struct holding){POOL_FEATURE, load(&r->held_features)};
+    holdings[6] = (struct holding){POOL_MM_PAGE, load(&r->held_mm_pages)};
+}
+
+/* By whom the plan has a pool's elements held. */
+static void write_planned_holders(struct json_out *json, enum pool pool)
+{
+    const struct pool_plan_row *row = &pools_opened_plan()->rows[pool];
+
+    json_out_key(json, "holders");
+    json_out_array_begin(json);
+    for (uint32_t i = 0; i < row->holder_count; i++) {
+        json_out_text(json, row->holders[i].whom);
+    }
+    json_out_array_end(json);
 }
 
 static void write_pools(struct json_out *json)
@@ -39,6 +96,7 @@ static void write_pools(struct json_out *json)
         json_out_key_i64(json, "excess", pools_excess(pool));
         json_out_key_i64(json, "high_water", pools_high_water(pool));
         json_out_key_i64(json, "refused", (int64_t)pools_refused(pool));
+        write_planned_holders(json, pool);
         json_out_object_end(json);
     }
     json_out_array_end(json);
@@ -62,20 +120,32 @@ static void write_conn(struct json_out *json, const struct conn *conn, uint64_t 
 static void write_exchange(struct json_out *json, struct exchange *exchange, uint64_t now_us)
 {
     struct request *r = &exchange->request;
+    struct holding holdings[HOLDINGS];
 
+    list_holdings(exchange, holdings);
     json_out_object_begin(json);
     json_out_key_text(json, "request", r->id);
     json_out_key_i64(json, "choice", r->choice);
     json_out_key_text(json, "stage", stage_name(exchange));
-    json_out_key_i64(json, "age_ms", (int64_t)((now_us - r->arrived_us) / 1000));
-    json_out_key_text(json, "body", body_name(exchange));
-    json_out_key_i64(json, "answer_tokens", atomic_load_explicit(&r->answer_tokens, memory_order_relaxed));
+    json_out_key_text(json, "state", state_name(exchange));
+    json_out_key_text(json, "client", client_name(exchange));
     json_out_key(json, "connection");
     if (exchange->conn != NULL) {
         json_out_i64(json, (int64_t)exchange->conn->number);
     } else {
         json_out_null(json);
     }
+    json_out_key_i64(json, "age_ms", (int64_t)((now_us - r->arrived_us) / 1000));
+    json_out_key_i64(json, "answer_tokens", load(&r->answer_tokens));
+    json_out_key_text(json, "body", body_name(exchange));
+    json_out_key(json, "holds");
+    json_out_object_begin(json);
+    for (int i = 0; i < HOLDINGS; i++) {
+        if (holdings[i].count > 0) {
+            json_out_key_i64(json, pools_name(holdings[i].pool), holdings[i].count);
+        }
+    }
+    json_out_object_end(json);
     json_out_object_end(json);
 }
 
@@ -126,22 +196,54 @@ bool api_pools_piece(struct http_server *server, struct api_reply *reply, uint32
     return true;
 }
 
-void api_pools_log(const struct http_server *server)
+static void log_pool(enum pool pool)
 {
-    uint64_t now_us = clock_now_us();
+    log_info("pool name=%s capacity=%u used=%u cached=%u excess=%lld high_water=%u refused=%llu", pools_name(pool),
+             pools_capacity(pool), pools_used(pool), pools_cached(pool), (long long)pools_excess(pool),
+             pools_high_water(pool), (unsigned long long)pools_refused(pool));
+}
 
-    for (int i = 0; i < POOL_COUNT; i++) {
-        enum pool pool = (enum pool)i;
-        log_info("pool name=%s capacity=%u used=%u cached=%u excess=%lld high_water=%u refused=%llu", pools_name(pool),
-                 pools_capacity(pool), pools_used(pool), pools_cached(pool), (long long)pools_excess(pool),
-                 pools_high_water(pool), (unsigned long long)pools_refused(pool));
+static void log_exchange(struct exchange *exchange, uint64_t now_us)
+{
+    struct request *r = &exchange->request;
+
+    log_info("holder request=%s choice=%u state=%s client=%s age_ms=%" PRIu64
+             " REQUEST=1 TOKENS=1 body=%s PAGE_LIST=%u KV_PAGE=%u FEATURE=%u MM_PAGE=%u",
+             r->id, r->choice, state_name(exchange), client_name(exchange), (now_us - r->arrived_us) / 1000,
+             body_name(exchange), load(&r->held_page_lists), load(&r->held_kv_pages), load(&r->held_features),
+             load(&r->held_mm_pages));
+}
+
+static void log_conn(const struct conn *conn, uint64_t now_us)
+{
+    log_info("holder connection=%" PRIu64 " state=%s age_ms=%" PRIu64 " CONN=1 request=%s", conn->number,
+             conn_state_name(conn), (now_us - conn->opened_us) / 1000,
+             conn->exchange != NULL ? conn->exchange->request.id : "none");
+}
+
+bool api_pools_log(uint32_t *at)
+{
+    const uint32_t requests_end = POOL_COUNT + pools_capacity(POOL_REQUEST);
+    const uint32_t end = requests_end + pools_capacity(POOL_CONN);
+    const uint64_t now_us = clock_now_us();
+
+    for (uint32_t lines = 0; *at < end && lines < LINES_A_TURN; (*at)++) {
+        if (*at < POOL_COUNT) {
+            log_pool((enum pool)*at);
+            lines++;
+        } else if (*at < requests_end) {
+            struct exchange *exchange = exchange_at(*at - POOL_COUNT);
+            if (exchange != NULL) {
+                log_exchange(exchange, now_us);
+                lines++;
+            }
+        } else {
+            const struct conn *conn = conn_at(*at - requests_end);
+            if (conn != NULL) {
+                log_conn(conn, now_us);
+                lines++;
+            }
+        }
     }
-    for (const struct conn *c = server->first; c != NULL; c = c->next) {
-        log_info("connection number=%" PRIu64 " state=%s age_ms=%" PRIu64 " request=%s", c->number, conn_state_name(c),
-                 (now_us - c->opened_us) / 1000, c->exchange != NULL ? c->exchange->request.id : "none");
-    }
-    for (struct exchange *e = server->book.first; e != NULL; e = e->next) {
-        log_info("holder request=%s stage=%s age_ms=%" PRIu64 " body=%s", e->request.id, stage_name(e),
-                 (now_us - e->request.arrived_us) / 1000, body_name(e));
-    }
+    return *at < end;
 }

@@ -374,7 +374,8 @@ static void take_signals(struct http_server *server)
 
     while (read(server->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
         if (info.ssi_signo == SIGUSR1) {
-            api_pools_log(server);
+            server->is_listing_holders = true;
+            server->holders_at = 0;
         } else if (++server->signal_count == 1) {
             begin_drain(server);
         }
@@ -427,6 +428,9 @@ static int sleep_ms(const struct http_server *server)
     if (server->is_health_running) {
         until_us = until_us < now_us + HEALTH_POLL_MS * 1000 ? until_us : now_us + HEALTH_POLL_MS * 1000;
     }
+    if (server->is_listing_holders) {
+        until_us = until_us < now_us + LIST_REST_MS * 1000 ? until_us : now_us + LIST_REST_MS * 1000;
+    }
     if (server->is_draining && server->drain_until_us < until_us) {
         until_us = server->drain_until_us;
     }
@@ -477,6 +481,9 @@ bool http_server_run(struct http_server *server)
         assert(count >= 0 || errno == EINTR);
         if (server->has_notices) { /* others had their turn in between */
             take_notices(server);
+        }
+        if (server->is_listing_holders) {
+            server->is_listing_holders = api_pools_log(&server->holders_at);
         }
         serve_body_waiters(server);
         answer_health(server);

@@ -47,6 +47,8 @@ struct http_server {
     bool is_draining, is_cut;
     uint64_t drain_until_us;
     uint32_t signal_count;
+    bool is_listing_holders; /* SIGUSR1: into the log, some lines a turn */
+    uint32_t holders_at;
     char scratch[API_PIECE_BYTES_MAX];
 };
 

@@ -152,6 +152,24 @@ static void a_cache_that_a_started_request_may_hold_is_not_flushed(void)
     CU_ASSERT_EQUAL(world.sched.kv.evictable_count, 0);
 }
 
+static void holdings_are_written_down_and_struck_out(void)
+{
+    world_open(true);
+    struct request *request = world_request(100, 40, 30), *waiting = world_request(500, 8, 1);
+    CU_ASSERT_STRING_EQUAL(sched_state_name(atomic_load(&waiting->slot_state)), "queued");
+    sched_submit(&world.sched, request);
+    world_step(100);
+    sched_publish_holdings(&world.sched);
+    CU_ASSERT_STRING_EQUAL(sched_state_name(atomic_load(&request->slot_state)), "decode");
+    CU_ASSERT(atomic_load(&request->held_kv_pages) == 3 && atomic_load(&request->held_page_lists) == 1);
+    CU_ASSERT(atomic_load(&request->held_features) == 0 && atomic_load(&request->held_mm_pages) == 0);
+    atomic_store(&request->is_cancelled, true);
+    world_step(100);
+    CU_ASSERT(atomic_load(&request->held_kv_pages) == 0 && atomic_load(&request->held_page_lists) == 0);
+    CU_ASSERT(world_take_ended());
+    world_put(waiting);
+}
+
 int main(int argc, char **argv)
 {
     static const struct harness_case cases[] = {
@@ -162,6 +180,7 @@ int main(int argc, char **argv)
         CASE(whoever_leaves_is_gone_at_the_next_sweep),
         CASE(health_runs_beside_a_full_house),
         CASE(a_cache_that_a_started_request_may_hold_is_not_flushed),
+        CASE(holdings_are_written_down_and_struck_out),
         {NULL, NULL},
     };
     world_pools();

@@ -57,11 +57,29 @@ static void preflights_are_answered_without_a_key(void)
     client_close(&client);
 }
 
+static void a_step_that_does_not_end_is_seen(void)
+{
+    double patience_s = options.watchdog_timeout;
+
+    options.watchdog_timeout = 0.05;
+    atomic_store(&fake.stats.tick_started_us, clock_now_us());
+    CU_ASSERT(get_status("/health") == 200);
+    (void)usleep(80000);
+    CU_ASSERT(get_status("/health") == 503);
+    options.watchdog_timeout = 0; /* never */
+    CU_ASSERT(get_status("/health") == 200);
+    options.watchdog_timeout = 0.05;
+    atomic_store(&fake.stats.tick_started_us, 0); /* it ended */
+    CU_ASSERT(get_status("/health") == 200);
+    options.watchdog_timeout = patience_s;
+}
+
 int main(int argc, char **argv)
 {
     static const struct harness_case cases[] = {
         CASE(routes_answer_as_the_table_says),
         CASE(preflights_are_answered_without_a_key),
+        CASE(a_step_that_does_not_end_is_seen),
         {NULL, NULL},
     };
     return serve_cases(argc, argv, "http/api", cases);
