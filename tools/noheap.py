@@ -7,6 +7,7 @@ sees libc's own mmap and brk). Ends with `noheap: N passed, N failed`.
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -36,6 +37,7 @@ def load(server):
     before = server.memory()
     mixture = Mixture(server, REQUESTS)
     statuses = mixture.run()
+    os.kill(server.pid, signal.SIGUSR1)  # the list of holders
     try:
         server.wait_idle()
         idle = ""

@@ -20,7 +20,7 @@ class Mixture:
                           read("tests/data/images/pillow/pil_sample_cmyk.jpg")]
         self.kinds = [self.text, self.text, self.pictures_asked, self.pictures_asked, self.stream, self.stream,
                       self.garbage, self.wrong_json, self.wrong_picture, self.leaves_early, self.leaves_in_stream,
-                      self.chunked, self.info, self.pipelined, self.sampled]
+                      self.chunked, self.info, self.pipelined, self.sampled, self.choices, self.choices_left]
         self.statuses = {}
         self.failures = []
 
@@ -74,6 +74,21 @@ class Mixture:
                                 repetition_penalty=1.1, presence_penalty=0.5, frequency_penalty=0.5, stop=["zq", "qz"],
                                 logit_bias={"11": 2, "12": -3}, max_tokens=10).status
 
+    def choices(self, draw):
+        answer = self.server.chat(self.content(draw, 0, 1), n=draw.randint(2, 4), temperature=1.2,
+                                  seed=draw.randint(0, 99), max_tokens=draw.randint(1, 12), stream=draw.random() < 0.5)
+        return answer.status
+
+    def choices_left(self, draw):
+        body = json.dumps(chat_body(self.content(draw, 0, 1), n=draw.randint(2, 4), max_tokens=400, ignore_eos=True,
+                                    stream=True)).encode()
+        client = self.server.connect()
+        client.send(request_bytes("POST", CHAT, body))
+        if draw.random() < 0.5:
+            client.until(b"\n")
+        draw.choice([client.close, client.reset])()
+        return "left"
+
     def garbage(self, draw):
         with self.server.connect() as client:
             try:
@@ -119,7 +134,7 @@ class Mixture:
 
     def info(self, draw):
         return self.server.get(draw.choice(["/v1/models", "/health", "/metrics",
-                               "/server_info", "/nope", "/model_info"])).status
+                               "/server_info", "/nope", "/model_info", "/pools"])).status
 
     def pipelined(self, draw):
         body = json.dumps(chat_body("Hi", max_tokens=2)).encode()
