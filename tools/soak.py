@@ -7,7 +7,7 @@ HTTP. Every answer must be a documented one, every good request's text its refer
 afterwards: no heap call, no byte more memory, every pool idle. Ends with `soak: N passed, N failed`.
 
 SOAK_REQUESTS (20000), SOAK_SECONDS (900, at most), SOAK_CONNECTIONS (256), SOAK_SEED (1); SOAK_MEMORY=0: memory and
-heap are not judged (sanitizers). The same seed makes the same requests.
+heap are not judged (sanitizers). SOAK_FLAGS: further flags of the server. The same seed makes the same requests.
 """
 import asyncio
 import json
@@ -39,7 +39,7 @@ ANSWER_SECONDS_MAX = 120 if JUDGES_MEMORY else 600  # sanitizers take their time
 # Caches and queue so small that they overflow all the time.
 FLAGS = SMALL + ["--max-running-requests", "16", "--max-queued-requests", "48", "--max-total-tokens", "12k",
                  "--chunked-prefill-size", "128", "--large-bodies", "4", "--body-wait", "2",
-                 "--max-connections", str(CONNECTIONS + 40), "--random-seed", "5"]
+                 "--max-connections", str(CONNECTIONS + 40), "--random-seed", "5"] + os.environ.get("SOAK_FLAGS", "").split()
 CACHES = {"SGLANG_VLM_CACHE_SIZE_MB": "1"}
 ALONE = SMALL + ["--max-running-requests", "1", "--disable-radix-cache", "--chunked-prefill-size", "-1"]
 BUSY = (503,)
@@ -386,8 +386,9 @@ class Soak:
 
 
 def watch_health(server, is_over, results):
-    """A process of its own, so that it does not wait for our own load: how long /health takes, every 50 ms."""
-    took_ms, failures = [], []
+    """A process of its own, so that it does not wait for our own load: how long /health takes, every 50 ms; and how late
+    the machine wakes a sleeper, which no server can be blamed for."""
+    took_ms, late_ms, failures = [], [], []
     while not is_over.is_set():
         started = time.monotonic()
         try:
@@ -396,8 +397,10 @@ def watch_health(server, is_over, results):
             took_ms.append((time.monotonic() - started) * 1000)
         except (OSError, EOFError, AssertionError) as error:
             failures.append(repr(error))
+        started = time.monotonic()
         is_over.wait(0.05)
-    results.put((sorted(took_ms), failures[:5]))
+        late_ms.append((time.monotonic() - started) * 1000 - 50)
+    results.put((sorted(took_ms), sorted(late_ms), failures[:5]))
 
 
 def table(counts):
@@ -460,11 +463,12 @@ def main():
             table(soak.counts), soak.next_number, CONNECTIONS, seconds, soak.next_number / seconds), flush=True)
         check("every answer is documented, every text its reference", not soak.failures, "\n".join(soak.failures[:10]))
         is_over.set()
-        took_ms, failures = queue.get()
+        took_ms, late_ms, failures = queue.get()
         watcher.join()
-        p99 = took_ms[int(len(took_ms) * 0.99)]
-        what = "/health took %.1f ms, at most %.1f ms in 99 of 100" % (took_ms[len(took_ms) // 2], p99)
-        check(what, not failures and (p99 <= HEALTH_MS_MAX or not JUDGES_MEMORY), failures)
+        p99, late = (times[int(len(times) * 0.99)] for times in (took_ms, late_ms))
+        what = "/health took %.1f ms, 99 of 100 times at most %.1f ms" % (took_ms[len(took_ms) // 2], p99)
+        check(what, not failures and (p99 <= HEALTH_MS_MAX + max(0, late) or not JUDGES_MEMORY),
+              failures or "the machine itself was late by %.1f ms" % late)
         if server.process.poll() is not None:
             check("the server lives", False, server.log()[-4000:])
         else:
