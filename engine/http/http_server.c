@@ -87,6 +87,9 @@ void http_server_bind(struct http_server *server, const struct options *options)
     if (name != NULL && strlen(name) > SERVED_NAME_BYTES_MAX) {
         start_refuse(START_USAGE, "--served-model-name: %zu bytes, at most %d", strlen(name), SERVED_NAME_BYTES_MAX);
     }
+    if (options->api_key != NULL && options->api_key[0] == '\0') { /* a script's unset variable */
+        start_refuse(START_USAGE, "--api-key is empty: give a key, or leave the flag out");
+    }
     if (address_bytes == 0) {
         start_refuse(START_USAGE, "--host %s is not a numeric address (IPv4 or IPv6)", options->host);
     }

@@ -3,8 +3,15 @@
 The server runs with guards: an element that was given back is overwritten, so whoever still reads it shows.
 """
 import json
+import os
+import random
+import shutil
+import struct
+import tempfile
+import traceback
 
-from server import chat_body, check_refused, noise_png, picture_part, png, request_bytes, run, text_part
+from server import (SMALL, Server, cases_of, chat_body, check_refused, finish, noise_png, path, picture_part, png,
+                    request_bytes, run_cases, text_part)
 
 CHAT = "/v1/chat/completions"
 
@@ -113,6 +120,29 @@ def any_stop_strings_cut_where_the_first_begins(server):
             assert text == whole[:cut], (stops, text, whole[:cut])
 
 
+def text_of(answer):
+    if answer.field("Content-Type").startswith("text/event-stream"):
+        choices = [event["choices"][0] for event in answer.events()]
+        return ("".join(choice["delta"].get("content") or "" for choice in choices), choices[-1]["finish_reason"],
+                choices[-1]["matched_stop"])
+    choice = answer.json()["choices"][0]
+    return choice["message"]["content"], choice["finish_reason"], choice["matched_stop"]
+
+
+def a_stream_equals_the_whole_answer_whatever_is_asked(server):
+    """Hot sampling gives bytes that are no UTF-8; limits and stops fall into the middle of characters."""
+    draw = random.Random(4)
+    for i in range(60):
+        alphabet = draw.choice([["a", "e", "t", " "], ["th", "he", " a", "er"], ["\ufffd", "é", "\U0001f600", "\0"]])
+        stops = ["".join(draw.choice(alphabet) for _ in range(draw.choice([1, 2, 3, 60])))
+                 for _ in range(draw.choice([0, 1, 2, 8]))]
+        fields = {"max_tokens": draw.choice([1, 2, 3, 8, 16]), "temperature": draw.choice([0, 1, 50]), "seed": i,
+                  "ignore_eos": i % 3 > 0, "stop": stops, "no_stop_trim": i % 5 == 0}
+        whole = text_of(server.chat("Tell %d" % (i % 7), **fields))
+        assert text_of(server.chat("Tell %d" % (i % 7), stream=True, **fields)) == whole, (fields, whole)
+        assert i % 5 == 0 or not any(stop in whole[0] for stop in stops), (fields, whole)
+
+
 # ---- names ----
 
 def any_name_of_a_model_comes_back_as_it_was(server):
@@ -144,5 +174,39 @@ def every_height_of_a_range_is_answered(server):
         assert server.chat([picture_part(noise_png(64, edge, edge))], max_tokens=1).status == 200, edge
 
 
+# ---- a model gone wrong ----
+
+def a_model_that_gives_no_numbers_is_an_error_and_no_end():
+    with tempfile.TemporaryDirectory() as folder:
+        model = os.path.join(folder, "model")
+        shutil.copytree(path("demo/model"), model)
+        name = os.path.join(model, "model.safetensors")
+        with open(name, "rb") as file:
+            data = file.read()
+        head = 8 + struct.unpack("<Q", data[:8])[0]
+        with open(name, "wb") as file:
+            file.write(data[:head] + b"\xff\x7f" * ((len(data) - head) // 2))
+        with Server(SMALL, model=model) as server:
+            server.note_idle()
+            for content in ("Hi", [picture_part(png(64, 64)), text_part("?")]):
+                for is_stream in (False, True):
+                    for temperature in (0, 1):
+                        answer = server.chat(content, stream=is_stream, temperature=temperature)
+                        check_refused(answer, 500, "not a number")
+            server.wait_idle()
+            assert server.get("/health").status == 200 and server.stop() == 0
+
+
+def main():
+    passed, failed = run_cases(cases_of(globals()), environment={"ASHLAR_GUARDS": "1"})
+    try:
+        a_model_that_gives_no_numbers_is_an_error_and_no_end()
+        passed += 1
+    except Exception:
+        failed += 1
+        print("a_model_that_gives_no_numbers_is_an_error_and_no_end: FAILED\n%s" % traceback.format_exc(limit=-3))
+    finish("server/cases", passed, failed)
+
+
 if __name__ == "__main__":
-    run("server/cases", globals(), environment={"ASHLAR_GUARDS": "1"})
+    main()

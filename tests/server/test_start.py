@@ -45,6 +45,7 @@ def wrong_flags_exit_2_and_are_named():
                         (["--device-memory", "12Q"], "--device-memory")):
         refuses(2, "plan", *MODEL, *flags, words=[word])
         refuses(2, "serve", *MODEL, *flags, words=[word])
+    refuses(2, "serve", *MODEL, "--device-memory", "1Gi", "--api-key", "", words=["--api-key"])
     refuses(2, "serve", words=["--model-path"])
     refuses(2, "")
 
