@@ -9,7 +9,7 @@
 
 #include "kernels/op.h"
 
-enum { TRIAL_OPERANDS = 16, TRIAL_POINTERS = 400 };
+enum { TRIAL_OPERANDS = 16, TRIAL_POINTERS = 600 };
 
 enum operand_role { OPERAND_IN, OPERAND_OUT, OPERAND_IN_OUT };
 

@@ -274,7 +274,16 @@ static struct trial_size size_of(struct trial *trial, uint64_t seed)
 {
     static const uint32_t rows[] = {1, 2, 5, 6, 7, 16, 23, 24, 25, 95, 96, 97, 3, 17, 64, 0};
     static const uint32_t widths[] = {16, 2, 18, 64, 62, 66, 512, 510, 514, 48, 1026, 100, 34, 128, 80, 72};
+    static const uint32_t many_rows[] = {255, 256, 257, 300, 515}, few_inputs[] = {2, 34, 64};
 
+    if (seed % 11 == 10) { /* more than a tile holds */
+        return (struct trial_size){
+            .rows = many_rows[trial_random(trial, 5)],
+            .width = few_inputs[trial_random(trial, 3)],
+            .other = 10 + trial_random(trial, 2) + 12 * trial_random(trial, 80),
+            .act = seed % 2 == 0 ? TYPE_BF16 : TYPE_F32,
+        };
+    }
     return (struct trial_size){
         .rows = seed % 5 == 4 ? 1 + trial_random(trial, 120) : rows[seed % 16],
         .width = seed % 5 == 3 ? 2 * (1 + trial_random(trial, 300)) : widths[seed / 2 % 16],
