@@ -6,7 +6,7 @@
 #include "engine/start.h"
 
 #define SMALL                                                                                                          \
-    "--context-length 512 --max-source-pixels 64Ki --large-bodies 1 --large-body-bytes 64Ki --device-memory 60Mi "     \
+    "--context-length 512 --max-source-pixels 64Ki --large-bodies 1 --large-body-bytes 64Ki --device-memory 80Mi "     \
     "--threads 2 "
 
 /* Boots in a child up to the seal and leaves by `probe`'s answer; returns the exit code. */
