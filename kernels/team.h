@@ -6,7 +6,9 @@
 
 typedef void team_tile(void *ctx, uint32_t tile_index, uint32_t worker_index);
 
-/* Runs tile(ctx, i, w) once for each i < tile_count, in any order, on any of the workers (w < worker_count), and
+/* The calling thread is worker 0.
+ *
+ * Runs tile(ctx, i, w) once for each i < tile_count, in any order, on any of the workers (w < worker_count), and
  * returns when all are done. Tiles are claimed one by one, so a slow core delays its own share only; no op's result
  * depends on who claimed what. */
 struct team {

@@ -343,6 +343,17 @@ static void attention_tile(void *ctx, uint32_t tile_index, uint32_t worker_index
     }
 }
 
+/* Multiply-adds of the whole op. */
+static uint64_t work_of(const struct attention_args *args)
+{
+    uint64_t keys = 0;
+
+    for (uint32_t r = 0; r < args->rows; r++) {
+        keys += args->places[r].key_end - args->places[r].key_first;
+    }
+    return keys * args->heads * args->store->head_dim * 2;
+}
+
 void cpu_attention(const void *arguments, struct team *team, void *workspace)
 {
     const struct attention_args *args = arguments;
@@ -355,5 +366,5 @@ void cpu_attention(const void *arguments, struct team *team, void *workspace)
     uint32_t shares = args->rows * args->store->kv_heads / (4 * team->worker_count);
     job.tile_rows = larger(1, smaller(LINES_MAX / job.group, shares));
     job.row_tiles = (args->rows + job.tile_rows - 1) / job.tile_rows;
-    team->run(team, attention_tile, &job, job.row_tiles * args->store->kv_heads);
+    cpu_tiles(team, attention_tile, &job, job.row_tiles * args->store->kv_heads, work_of(args));
 }

@@ -102,6 +102,19 @@ void cpu_rows(struct team *team, cpu_rows_function *rows, const void *args, uint
     team->run(team, rows_tile, &job, (row_count + job.tile_rows - 1) / job.tile_rows);
 }
 
+void cpu_tiles(struct team *team, team_tile *tile, void *ctx, uint32_t tile_count, uint64_t work)
+{
+    enum { ALONE_WORK = 512 * 1024 }; /* a megabyte of weights: some thirty microseconds from the caches */
+
+    if (work > ALONE_WORK) {
+        team->run(team, tile, ctx, tile_count);
+        return;
+    }
+    for (uint32_t i = 0; i < tile_count; i++) {
+        tile(ctx, i, 0);
+    }
+}
+
 size_t no_workspace(const void *args, uint32_t worker_count)
 {
     (void)args;

@@ -113,4 +113,8 @@ void cpu_to_dot(void *out, enum kernel_type type, const void *in, enum kernel_ty
 typedef void cpu_rows_function(const void *args, uint32_t first, uint32_t end);
 void cpu_rows(struct team *team, cpu_rows_function *rows, const void *args, uint32_t row_count, uint64_t row_work);
 
+/* Runs all tiles on the team, or on the calling thread alone where `work` (multiply-adds) is not worth waking anybody.
+ */
+void cpu_tiles(struct team *team, team_tile *tile, void *ctx, uint32_t tile_count, uint64_t work);
+
 #endif

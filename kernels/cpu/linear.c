@@ -29,7 +29,8 @@ void linear_run(const struct linear_args *args, enum finish finish, struct team 
 
     if (args->rows > 0) {
         job.cut = product_cut_for(args->rows, args->weight->out, 1, team->worker_count);
-        team->run(team, linear_tile, &job, job.cut.tile_count);
+        cpu_tiles(team, linear_tile, &job, job.cut.tile_count,
+                  (uint64_t)args->rows * args->weight->in * args->weight->out);
     }
 }
 

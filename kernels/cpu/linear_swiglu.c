@@ -37,6 +37,7 @@ void cpu_linear_swiglu(const void *arguments, struct team *team, void *workspace
 
     if (args->rows > 0) {
         job.cut = product_cut_for(args->rows, args->gate->out, 2, team->worker_count);
-        team->run(team, swiglu_tile, &job, job.cut.tile_count);
+        cpu_tiles(team, swiglu_tile, &job, job.cut.tile_count,
+                  (uint64_t)args->rows * args->gate->in * args->gate->out * 2);
     }
 }
