@@ -20,7 +20,8 @@ DEFINES  := -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE
 # Sanitized builds take -O1, where gcc's flow warnings see less and guess more.
 OPTIMIZE := $(if $(SANITIZE),-O1,-O2) -g -fno-omit-frame-pointer
 WARNINGS += $(if $(SANITIZE),$(if $(findstring gcc,$(CC)),-Wno-format-truncation -Wno-maybe-uninitialized))
-CFLAGS    = -std=c11 $(OPTIMIZE) $(DEFINES) $(WARNINGS) -I. -I$(BUILD) -pthread $(SANITIZE) $(if $(SANITIZE),-DASHLAR_SANITIZED) $(EXTRA)
+CFLAGS    = -std=c11 $(OPTIMIZE) $(DEFINES) $(WARNINGS) -I. -I$(BUILD) -pthread $(SANITIZE) \
+            $(if $(SANITIZE),-DASHLAR_SANITIZED) $(EXTRA)
 LDFLAGS  := -pthread -Wl,-z,dynamic-undefined-weak $(SANITIZE)
 LDLIBS   := -ljpeg -lpng16 -lz -lnettle -lutf8proc -lm
 
@@ -53,7 +54,7 @@ $(BUILD)/model_list.h: $(wildcard engine/model/arch/*.c)
 $(BUILD)/engine/model/registry.o: $(BUILD)/model_list.h
 
 # Kernel variants are chosen at run time; each file is compiled for its own instruction set.
-# In sanitized builds they stay as they are: instrumented they take minutes to compile. kerncheck's guard bands watch them.
+# In sanitized builds they stay as they are (instrumented they take minutes to compile): kerncheck's guard bands watch.
 PLAIN := $(if $(SANITIZE),-fno-sanitize=all -O2)
 %/kernels_generic.o: EXTRA = $(PLAIN)
 %_avx2.o: EXTRA = -mavx2 -mfma -mf16c $(PLAIN)
@@ -85,7 +86,7 @@ test-c: $(TESTS)
 	@tests/run.sh $(TESTS)
 
 # Whole-server tests are Python; one of them uses the official client, so they run in an environment of their own.
-SERVER_TESTS := $(wildcard tests/pools/test_*.py tests/plan/test_*.py tests/server/test_*.py tests/tools/test_*.py)
+SERVER_TESTS := $(wildcard tests/*/test_*.py)
 PYTHON       := build/venv/bin/python
 
 $(PYTHON):
@@ -99,7 +100,8 @@ test-server: $(PROGRAM) $(PYTHON) build/tools/tidy build/tools/interposer.so ## 
 .PHONY: test
 test: ## install what tests need, build, run the whole quick suite
 	@tools/packages.sh test
-	@$(MAKE) --no-print-directory -j2 $(PROGRAM) $(TESTS) $(PYTHON) build/tools/interposer.so build/tools/tidy
+	@$(MAKE) --no-print-directory -j2 $(PROGRAM) $(TESTS) $(PYTHON) build/tools/interposer.so build/tools/tidy \
+	    build/ashlar-parity
 	@PYTHON=$(PYTHON) SOAK_SECONDS=120 tests/run.sh $(TESTS) $(SERVER_TESTS) tools/noheap.py tools/soak.py
 
 .PHONY: sim

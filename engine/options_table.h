@@ -85,8 +85,8 @@ OPTION(max_queued_requests, "--max-queued-requests", COUNT, 0, 0, 65536, "COUNT"
        "waiting; above: 503; default 4 x running")
 OPTION(chunked_prefill_size, "--chunked-prefill-size", TOKENS, 0, -1, 1048576, "TOKENS", WORKS,
        "prompt tokens of one step; -1: the whole context; default 512 on a CPU")
-OPTION(max_prefill_tokens, "--max-prefill-tokens", TOKENS, 16384, 1, 16777216, "TOKENS", IGNORED,
-       "--chunked-prefill-size bounds a step")
+OPTION(max_prefill_tokens, "--max-prefill-tokens", TOKENS, 16384, 1, 16777216, "TOKENS", WORKS,
+       "prompt tokens of one step, whatever --chunked-prefill-size says")
 OPTION(page_size, "--page-size", COUNT, 16, 1, 1024, "TOKENS", IGNORED, "KV pages hold 16 tokens")
 OPTION(disable_radix_cache, "--disable-radix-cache", SWITCH, false, 0, 0, "", WORKS, "no prefix cache")
 OPTION(radix_eviction_policy, "--radix-eviction-policy", CHOICE, "lru", 0, 0, "lru|lfu|slru|priority", IGNORED,

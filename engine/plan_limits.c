@@ -93,6 +93,7 @@ static void fill_steps(const struct options *options, struct pool_limits *limits
     int64_t asked = options->chunked_prefill_size;
     uint64_t chunk = asked < 0 ? limits->context_tokens : asked == 0 ? CHUNK_TOKENS_DEFAULT : (uint64_t)asked;
 
+    chunk = chunk < (uint64_t)options->max_prefill_tokens ? chunk : (uint64_t)options->max_prefill_tokens;
     limits->chunk_tokens = smaller(chunk, limits->context_tokens);
     limits->step_tokens = limits->chunk_tokens + limits->running_requests;
     assert(limits->chunk_tokens > 0);

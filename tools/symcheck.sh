@@ -16,7 +16,7 @@ memory="$memory|opendir|getaddrinfo|localtime(_r)?|dprintf|strerror|aligned_allo
 memory="$memory|mmap(64)?|munmap|mremap|s?brk|setenv|putenv|open_memstream|scandir|glob|regcomp|iconv_open|dlopen"
 memory="$memory|utf8proc_(map|NF).*|png_create_read_struct|pthread_(exit|cancel)"
 
-maths='(exp|exp2|log|pow|sin|cos|tanh|erf|sqrt|rint|nearbyint|lrint|lround|fma|floor|ceil|ldexp|fabs|round|sincos'
+maths='(exp|exp2|log|pow|sin|cos|tanh|erfc?|sqrt|rint|nearbyint|lrint|lround|fma|floor|ceil|ldexp|fabs|round|sincos'
 maths="$maths|fmax|fmin|trunc)f?"
 plain='mem(cpy|move|set|cmp)|strcmp|strncmp|strlen|snprintf|__assert_fail|abort|_GLOBAL_OFFSET_TABLE_|__stack_chk_fail'
 plain="$plain|__cpu_(model|indicator_init|features2)"

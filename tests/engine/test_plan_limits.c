@@ -68,6 +68,8 @@ static void flags_win(void)
     CU_ASSERT(limits.connections == 64);
     CU_ASSERT(derive("--chunked-prefill-size -1 --context-length 4096", &facts, 3) && limits.chunk_tokens == 4096);
     CU_ASSERT(derive("--chunked-prefill-size 8192 --context-length 4096", &facts, 3) && limits.chunk_tokens == 4096);
+    CU_ASSERT(derive("--chunked-prefill-size -1 --context-length 4096 --max-prefill-tokens 300", &facts, 3));
+    CU_ASSERT(limits.chunk_tokens == 300);
     CU_ASSERT(derive("--disable-radix-cache --context-length 4096", &facts, 3));
     CU_ASSERT(!limits.has_prefix_cache && limits.kv_pages_cap == 3 * 256 + 1);
     CU_ASSERT(derive("--max-connections 5", &facts, 3) && limits.connections == 5);
