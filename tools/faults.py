@@ -65,7 +65,7 @@ def outcome(answer):
         if errors:
             return errors[0]
         return "".join(event["choices"][0]["delta"].get("content") or "" for event in events if event["choices"])
-    return answer.json()["choices"][0]["message"]["content"]
+    return [choice["message"]["content"] for choice in answer.json()["choices"]]
 
 
 def chat(content, **fields):
@@ -98,6 +98,7 @@ def the_load():
         Piece("a broken picture", chat([broken, text_part("?")])),
         Piece("a broken body", request_bytes("POST", CHAT, b"{")),
         Piece("a sampled one", chat("Tell me", temperature=1.2, seed=5, max_tokens=20, ignore_eos=True)),
+        Piece("three choices", chat("Tell me", temperature=1.2, seed=6, n=3, max_tokens=30, ignore_eos=True)),
         Piece("a long one", chat("word " * 100, max_tokens=200, ignore_eos=True)),
     ]
 

@@ -41,7 +41,7 @@ FLAGS = SMALL + ["--max-running-requests", "16", "--max-queued-requests", "48", 
                  "--chunked-prefill-size", "128", "--large-bodies", "4", "--body-wait", "2",
                  "--max-connections", str(CONNECTIONS + 40), "--random-seed", "5"] + os.environ.get("SOAK_FLAGS", "").split()
 CACHES = {"SGLANG_VLM_CACHE_SIZE_MB": "1"}
-ALONE = SMALL + ["--max-running-requests", "1", "--disable-radix-cache", "--chunked-prefill-size", "-1"]
+ALONE = SMALL + ["--max-running-requests", "4", "--disable-radix-cache", "--chunked-prefill-size", "-1"]
 BUSY = (503,)
 BAD_HTTP = (400, 404, 405, 413, 417, 431, 501, 505)
 
@@ -76,8 +76,7 @@ class Good:
     """A good request, and the answer that it must have."""
 
     def __init__(self, body):
-        self.body, self.text, self.usage = body, None, None
-        self.is_streamable = True
+        self.body, self.texts, self.usage = body, None, None
 
     def __call__(self, **fields):
         return json.dumps(dict(self.body, **fields)).encode()
@@ -101,6 +100,8 @@ def good_requests(draw, pictures):
             body.update(temperature=draw.uniform(0.5, 1.5), seed=draw.randint(0, 10**9), top_p=draw.uniform(0.5, 1))
         if draw.random() < 0.1:
             body.update(stop=["e"], presence_penalty=0.5)
+        if draw.random() < 0.15:
+            body.update(n=draw.randint(2, 4), temperature=1.0, seed=draw.randint(0, 10**9))
         found.append(Good(body))
     return found
 
@@ -112,10 +113,9 @@ def answer_alone(good):
         for number, request in enumerate(queue):
             answer = server.post(request())
             assert answer.status == 200, (answer, json.dumps(request.body)[:300])
-            choice = answer.json()["choices"][0]
-            request.text, request.usage = choice["message"]["content"], answer.json()["usage"]
+            request.texts, request.usage = texts_of(answer)
             if number % 3 == 0 and len(request.body["messages"]) < 7 and len(good) < 2 * GOOD_COUNT:
-                messages = request.body["messages"] + [{"role": "assistant", "content": request.text},
+                messages = request.body["messages"] + [{"role": "assistant", "content": request.texts[0]},
                                                        {"role": "user", "content": "And number %d?" % number}]
                 good.append(Good(dict(request.body, messages=messages)))
                 queue.append(good[-1])
@@ -173,18 +173,23 @@ def dechunk(raw):
             return body
 
 
-def text_of(answer):
-    """Text, finish and usage of a good answer, streamed or not."""
-    if answer.field("Content-Type").startswith("text/event-stream"):
-        events = answer.events()
-        choices = [event["choices"][0] for event in events if event["choices"]]
-        finishes = [choice["finish_reason"] for choice in choices if choice["finish_reason"]]
-        assert len(finishes) == 1, finishes
-        usages = [event["usage"] for event in events if event.get("usage")]
-        return ("".join(choice["delta"].get("content") or "" for choice in choices), finishes[0],
-                usages[0] if usages else None)
-    body = answer.json()
-    return body["choices"][0]["message"]["content"], body["choices"][0]["finish_reason"], body["usage"]
+def texts_of(answer):
+    """Texts of all choices, and the usage, of a good answer, streamed or not."""
+    if not answer.field("Content-Type").startswith("text/event-stream"):
+        body = answer.json()
+        assert all(choice["finish_reason"] for choice in body["choices"]), body
+        return [choice["message"]["content"] for choice in sorted(body["choices"], key=lambda choice: choice["index"])], \
+            body["usage"]
+    events, texts, finishes = answer.events(), {}, {}
+    for choice in (choice for event in events for choice in event["choices"]):
+        index = choice["index"]
+        assert index not in finishes, (index, choice)
+        texts[index] = texts.get(index, "") + (choice["delta"].get("content") or "")
+        if choice["finish_reason"]:
+            finishes[index] = choice["finish_reason"]
+    assert set(finishes) == set(texts), (finishes, texts)
+    usages = [event["usage"] for event in events if event.get("usage")]
+    return [texts[index] for index in sorted(texts)], usages[0] if usages else None
 
 
 # ---- the mixture ----
@@ -223,8 +228,8 @@ class Soak:
 
     def judge(self, request, answer):
         assert answer.status == 200, (answer, json.dumps(request.body)[:200])
-        text, _, usage = text_of(answer)
-        assert text == request.text, ("another text", text, request.text, json.dumps(request.body)[:200])
+        texts, usage = texts_of(answer)
+        assert texts == request.texts, ("another text", texts, request.texts, json.dumps(request.body)[:200])
         if usage is not None:
             assert all(usage[name] == request.usage[name] for name in ("prompt_tokens", "completion_tokens")), usage
 
@@ -260,10 +265,11 @@ class Soak:
         await connection.send(data)
         for request in requests:
             answer = await connection.answer()
-            if answer.status == 503:
+            if answer.status != 503:
+                self.judge(request, answer)
+            elif answer.is_closing:
                 check_refused(answer, 503)
-                return 503  # and closed: a refusal before the body ends the connection
-            self.judge(request, answer)
+                return 503  # refused before its body: nobody reads what follows
             health = await connection.answer()
             assert health.status == 200 and health.body == b"", health
         return 200
