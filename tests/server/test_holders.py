@@ -124,12 +124,13 @@ def a_list_of_many_holders_is_whole(server):
 def steps_are_logged_as_scripts_expect(server):
     picture = [picture_part(png(60, 60)), text_part("x " * 40)]
     assert server.chat(picture, n=2, max_tokens=100, ignore_eos=True).status == 200
+    line = wait_for_lines(server, "answer_tokens=100 ", 2)[1]  # behind the answer: the log has a writer of its own
+    assert re.search(r"request id=\S+ choice=1 choices=2 err=OK finish=length ", line), line
     log = server.log()
     assert re.search(r"Prefill batch\. #new-seq: \d+, #new-token: \d+, #cached-token: \d+, token usage: \d\.\d\d, "
                      r"#running-req: \d+, #queue-req: \d+", log)
     assert re.search(r"Decode batch\. #running-req: \d+, #token: \d+, token usage: \d\.\d\d, gen throughput "
                      r"\(token/s\): \d+\.\d\d, #queue-req: \d+", log)
-    assert re.search(r"request id=\S+ choice=1 choices=2 err=OK finish=length .* answer_tokens=100 ", log)
 
 
 def gauges_name_what_is_held(server):
