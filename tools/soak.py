@@ -39,7 +39,8 @@ ANSWER_SECONDS_MAX = 120 if JUDGES_MEMORY else 600  # sanitizers take their time
 # Caches and queue so small that they overflow all the time.
 FLAGS = SMALL + ["--max-running-requests", "16", "--max-queued-requests", "48", "--max-total-tokens", "12k",
                  "--chunked-prefill-size", "128", "--large-bodies", "4", "--body-wait", "2",
-                 "--max-connections", str(CONNECTIONS + 40), "--random-seed", "5"] + os.environ.get("SOAK_FLAGS", "").split()
+                 "--max-connections", str(CONNECTIONS + 40), "--random-seed", "5"]
+FLAGS += os.environ.get("SOAK_FLAGS", "").split()
 CACHES = {"SGLANG_VLM_CACHE_SIZE_MB": "1"}
 ALONE = SMALL + ["--max-running-requests", "4", "--disable-radix-cache", "--chunked-prefill-size", "-1"]
 BUSY = (503,)
@@ -178,8 +179,8 @@ def texts_of(answer):
     if not answer.field("Content-Type").startswith("text/event-stream"):
         body = answer.json()
         assert all(choice["finish_reason"] for choice in body["choices"]), body
-        return [choice["message"]["content"] for choice in sorted(body["choices"], key=lambda choice: choice["index"])], \
-            body["usage"]
+        choices = sorted(body["choices"], key=lambda choice: choice["index"])
+        return [choice["message"]["content"] for choice in choices], body["usage"]
     events, texts, finishes = answer.events(), {}, {}
     for choice in (choice for event in events for choice in event["choices"]):
         index = choice["index"]
@@ -392,8 +393,8 @@ class Soak:
 
 
 def watch_health(server, is_over, results):
-    """A process of its own, so that it does not wait for our own load: how long /health takes, every 50 ms; and how late
-    the machine wakes a sleeper, which no server can be blamed for."""
+    """A process of its own, so that it does not wait for our own load: how long /health takes, every 50 ms; and how
+    late the machine wakes a sleeper, which no server can be blamed for."""
     took_ms, late_ms, failures = [], [], []
     while not is_over.is_set():
         started = time.monotonic()

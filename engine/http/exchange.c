@@ -321,9 +321,11 @@ static void observe_tokens(struct exchange_book *book, struct exchange *exchange
 bool exchange_observe(struct exchange_book *book, struct exchange *exchange)
 {
     struct exchange *first = exchange->first_choice;
+
+    assert(exchange->mark == EXCHANGE_MARK);
+    assert(first != NULL && first->mark == EXCHANGE_MARK);
     bool is_over = true, is_body_free = first->is_submitted, is_refused = false;
 
-    assert(exchange->mark == EXCHANGE_MARK && first->mark == EXCHANGE_MARK);
     if (stage_of(first) == REQUEST_CHOICES) {
         spread(book, first);
     }

@@ -10,7 +10,8 @@ RUNS = (["tests/data/fixtures"], ["--eval", "demo/eval", "--model-path", "demo/m
 def main():
     passed = failed = 0
     for arguments in RUNS:
-        done = subprocess.run(["build/ashlar-parity"] + arguments, cwd=ROOT, capture_output=True, text=True, check=False)
+        done = subprocess.run(["build/ashlar-parity"] + arguments, cwd=ROOT, capture_output=True, text=True,
+                              check=False)
         lines = done.stdout.splitlines()
         good = sum(line.startswith("ok ") for line in lines)
         bad = sum(line.startswith("FAIL") for line in lines)
