@@ -4,6 +4,9 @@
  *
  *     build/ashlar-parity DIR [--dtype bfloat16|float32] [--model NAME] [--case NAME] [--chunk ROWS]
  *     build/ashlar-parity --eval DIR --model-path DIR [--dtype bfloat16|float32]
+ *
+ * --kernels ref|generic|avx2|avx512|avx512bf16|amx computes with another of the machine's variants than the best; one
+ * that the machine lacks ends with exit code 3.
  */
 #include "engine/io/folder.h"
 #include "engine/log.h"
@@ -19,7 +22,7 @@ enum { MODELS_MAX = 32 };
 
 struct arguments {
     const char *folder, *model, *name, *dtype;
-    const char *eval, *model_path;
+    const char *eval, *model_path, *kernels;
     uint32_t chunk;
 };
 
@@ -40,6 +43,8 @@ static bool parse(struct arguments *arguments, int count, char **words)
             arguments->eval = words[++i];
         } else if (strcmp(words[i], "--model-path") == 0 && has_value) {
             arguments->model_path = words[++i];
+        } else if (strcmp(words[i], "--kernels") == 0 && has_value) {
+            arguments->kernels = words[++i];
         } else if (words[i][0] != '-' && arguments->folder == NULL) {
             arguments->folder = words[i];
         } else {
@@ -193,6 +198,17 @@ static int run_folder(const struct arguments *arguments)
     return failed == 0 && run > 0 ? 0 : 1;
 }
 
+/* False: this machine lacks it, or there is none of that name. */
+static bool use_kernels(const char *name)
+{
+    for (enum kernel_level level = LEVEL_REF; level < LEVEL_COUNT; level++) {
+        if (strcmp(kernels_level_name(level), name) == 0) {
+            return kernels_use(level);
+        }
+    }
+    return false;
+}
+
 int main(int count, char **words)
 {
     struct arguments arguments;
@@ -200,11 +216,16 @@ int main(int count, char **words)
     if (!parse(&arguments, count, words)) {
         (void)fprintf(stderr,
                       "usage: %s DIR [--dtype bfloat16|float32] [--model NAME] [--case NAME] [--chunk ROWS]\n"
-                      "       %s --eval DIR --model-path DIR [--dtype bfloat16|float32]\n",
+                      "       %s --eval DIR --model-path DIR [--dtype bfloat16|float32]\n"
+                      "       both: [--kernels ref|generic|avx2|avx512|avx512bf16|amx]\n",
                       words[0], words[0]);
         return 2;
     }
     kernels_choose();
+    if (arguments.kernels != NULL && !use_kernels(arguments.kernels)) {
+        (void)fprintf(stderr, "no %s kernels on this machine\n", arguments.kernels);
+        return 3;
+    }
     log_set_level(LOG_ERROR);
     if (arguments.eval != NULL) {
         bool is_f32 = arguments.dtype != NULL && strcmp(arguments.dtype, "float32") == 0;
