@@ -89,18 +89,19 @@ test-c: $(TESTS)
 SERVER_TESTS := $(wildcard tests/*/test_*.py)
 PYTHON       := build/venv/bin/python
 
-$(PYTHON):
+build/venv/ready: tests/packages.txt
 	@python3 -m venv build/venv
-	@build/venv/bin/pip install --quiet openai prometheus_client
+	@build/venv/bin/pip install --quiet -r $<
+	@touch $@
 
 .PHONY: test-server
-test-server: $(PROGRAM) $(PYTHON) build/tools/tidy build/tools/interposer.so ## run the whole-server tests alone
+test-server: $(PROGRAM) build/venv/ready build/tools/tidy build/tools/interposer.so ## run the whole-server tests alone
 	@PYTHON=$(PYTHON) ASHLAR=$(PROGRAM) tests/run.sh $(SERVER_TESTS)
 
 .PHONY: test
 test: ## install what tests need, build, run the whole quick suite
 	@tools/packages.sh test
-	@$(MAKE) --no-print-directory -j2 $(PROGRAM) $(TESTS) $(PYTHON) build/tools/interposer.so build/tools/tidy \
+	@$(MAKE) --no-print-directory -j2 $(PROGRAM) $(TESTS) build/venv/ready build/tools/interposer.so build/tools/tidy \
 	    build/ashlar-parity
 	@PYTHON=$(PYTHON) SOAK_SECONDS=120 tests/run.sh $(TESTS) $(SERVER_TESTS) tools/noheap.py tools/soak.py
 
