@@ -53,14 +53,10 @@ static bool metrics_answer_piece(struct http_server *server, struct api_reply *r
 /* Alive: taking work, and no step of the engine lasts longer than --watchdog-timeout. */
 static enum err health(const struct http_server *server, const char **detail)
 {
-    uint64_t started_us = atomic_load_explicit(&engine_stats(server->engine)->tick_started_us, memory_order_relaxed);
-    uint64_t patience_us = (uint64_t)(server->facts.options->watchdog_timeout * 1e6);
-    uint64_t now_us = clock_now_us();
-
     if (!http_server_is_open(server)) {
         return ERR_SHUTTING_DOWN;
     }
-    if (started_us != 0 && patience_us != 0 && now_us > started_us && now_us - started_us > patience_us) {
+    if (http_server_step_is_stuck(server)) {
         *detail = "a step lasts longer than --watchdog-timeout";
         return ERR_UNHEALTHY;
     }

@@ -27,6 +27,7 @@
 
 enum {
     EVENTS_MAX = 256,
+    WATCH_MS = 1000, /* between two looks at the running step, while requests are open */
     NOTICES_A_TURN = 512,
     DESCRIPTORS_SPARE = 64, /* beside the connections: files, pipes, the log */
 };
@@ -423,6 +424,29 @@ static void take_event(struct http_server *server, const struct epoll_event *eve
     }
 }
 
+bool http_server_step_is_stuck(const struct http_server *server)
+{
+    uint64_t started_us = atomic_load_explicit(&engine_stats(server->engine)->tick_started_us, memory_order_relaxed);
+    uint64_t patience_us = (uint64_t)(server->facts.options->watchdog_timeout * 1e6);
+    uint64_t now_us = clock_now_us();
+
+    return started_us != 0 && patience_us != 0 && now_us > started_us && now_us - started_us > patience_us;
+}
+
+/* One line when a step is found to last too long, one when it ended after all. */
+static void watch_step(struct http_server *server)
+{
+    bool is_stuck = http_server_step_is_stuck(server);
+
+    if (is_stuck && !server->is_step_stuck) {
+        log_error("watchdog step=stuck timeout_s=%g open_requests=%u", server->facts.options->watchdog_timeout,
+                  server->book.open_count);
+    } else if (!is_stuck && server->is_step_stuck) {
+        log_warn("watchdog step=ended open_requests=%u", server->book.open_count);
+    }
+    server->is_step_stuck = is_stuck;
+}
+
 static int sleep_ms(const struct http_server *server)
 {
     uint64_t now_us = clock_now_us();
@@ -436,6 +460,9 @@ static int sleep_ms(const struct http_server *server)
     }
     if (server->is_draining && server->drain_until_us < until_us) {
         until_us = server->drain_until_us;
+    }
+    if (server->book.open_count > 0 && now_us + WATCH_MS * 1000 < until_us) {
+        until_us = now_us + WATCH_MS * 1000;
     }
     if (until_us == UINT64_MAX) {
         return -1;
@@ -490,6 +517,7 @@ bool http_server_run(struct http_server *server)
         }
         serve_body_waiters(server);
         answer_health(server);
+        watch_step(server);
         check_deadlines(server);
         serve_body_waiters(server);
     }

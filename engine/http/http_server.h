@@ -45,6 +45,7 @@ struct http_server {
     bool is_health_running;
     uint32_t health_waiters;
     bool is_draining, is_cut;
+    bool is_step_stuck; /* the watchdog's last finding */
     uint64_t drain_until_us;
     uint32_t signal_count;
     bool is_listing_holders; /* SIGUSR1: into the log, some lines a turn */
@@ -76,5 +77,8 @@ void http_server_note_deadline(struct http_server *server, uint64_t deadline_us)
 
 /* True while new work is taken. */
 bool http_server_is_open(const struct http_server *server);
+
+/* True while a step of the engine lasts longer than --watchdog-timeout (0: never). */
+bool http_server_step_is_stuck(const struct http_server *server);
 
 #endif
