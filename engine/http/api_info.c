@@ -164,6 +164,7 @@ static void write_stats(struct json_out *json, const struct engine_stats *stats)
     json_out_key_i64(json, "used_kv_pages", LOAD(used_kv_pages));
     json_out_key_i64(json, "evictable_kv_pages", LOAD(evictable_kv_pages));
     json_out_key_i64(json, "free_kv_pages", LOAD(free_kv_pages));
+    json_out_key_i64(json, "claimed_kv_pages", LOAD(claimed_kv_pages));
     json_out_key_i64(json, "steps", LOAD(steps));
     json_out_key_i64(json, "pictures_decoded", LOAD(pictures_decoded_total));
     json_out_key_i64(json, "pictures_encoded", LOAD(pictures_encoded_total));

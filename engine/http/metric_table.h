@@ -16,6 +16,8 @@ METRIC("sglang:kv_used_tokens", "gauge", SCHEDULER, "KV tokens in use.", PAGES(L
 METRIC("sglang:kv_evictable_tokens", "gauge", SCHEDULER, "KV tokens that only the prefix cache holds.",
        PAGES(LOAD(evictable_kv_pages)))
 METRIC("sglang:kv_available_tokens", "gauge", SCHEDULER, "KV tokens that nobody holds.", PAGES(LOAD(free_kv_pages)))
+METRIC("ashlar_kv_claimed_tokens", "gauge", FRONT, "KV tokens that the started requests can need at most.",
+       PAGES(LOAD(claimed_kv_pages)))
 METRIC("sglang:max_total_num_tokens", "gauge", SCHEDULER, "KV tokens of the plan.", PAGES(pools_capacity(POOL_KV_PAGE)))
 METRIC("sglang:page_size", "gauge", SCHEDULER, "Tokens of a KV page.", KV_PAGE_TOKENS)
 METRIC("sglang:num_pages", "gauge", SCHEDULER, "KV pages of the plan.", pools_capacity(POOL_KV_PAGE))
