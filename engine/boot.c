@@ -281,7 +281,7 @@ void boot_load(struct boot *boot)
     open_engine(boot);
 }
 
-void boot_seal(struct boot *boot)
+uint64_t boot_seal(struct boot *boot)
 {
     struct footprint footprint;
 
@@ -290,6 +290,7 @@ void boot_seal(struct boot *boot)
     pools_seal();
     (void)footprint_read(&footprint);
     footprint_log(&footprint);
+    return footprint.anonymous_bytes;
 }
 
 void boot_stop(struct boot *boot)

@@ -34,8 +34,9 @@ void boot_carve(struct boot *boot);
 /* Tokenizer, chat template, compute threads, weights, warm-up, engine. */
 void boot_load(struct boot *boot);
 
-/* Starts the engine's threads and seals memory: from here on nothing is obtained. */
-void boot_seal(struct boot *boot);
+/* Starts the engine's threads and seals memory: from here on nothing is obtained. Returns the resident bytes (RssAnon)
+ * from then on. */
+uint64_t boot_seal(struct boot *boot);
 
 /* The end: requests that still run are cut, threads end. */
 void boot_stop(struct boot *boot);

@@ -2,7 +2,6 @@
 #include "engine/ask.h"
 #include "engine/boot.h"
 #include "engine/clock.h"
-#include "engine/footprint.h"
 #include "engine/http/http_server.h"
 #include "engine/log.h"
 #include "engine/model/model.h"
@@ -78,15 +77,12 @@ static void configure_tests(void)
 
 static int run_serve(void)
 {
-    struct footprint footprint;
-
     boot_plan(&boot, &options);
     show_plan(true);
     plan_warn(&boot.plan);
     http_server_bind(&server, &options); /* a taken port shows before gigabytes are touched */
     boot_carve(&boot);
     boot_load(&boot);
-    (void)footprint_read(&footprint);
     struct http_facts facts = {
         .options = &options,
         .tokenizer = &boot.tokenizer,
@@ -95,14 +91,13 @@ static int run_serve(void)
         .model_type = boot.model_type,
         .architecture = boot.checkpoint.arch->hf_name,
         .weight_bytes = pools_element_bytes(POOL_WEIGHTS),
-        .resident_bytes = footprint.anonymous_bytes,
         .started_unix_s = (uint64_t)clock_unix_seconds(),
         .context_tokens = boot.plan.limits.context_tokens,
         .running_requests = boot.plan.limits.running_requests,
         .queued_requests = boot.plan.limits.queued_requests,
         .has_pictures = boot.plan.limits.picture_workers > 0};
     http_server_open(&server, boot.engine, &facts);
-    boot_seal(&boot);
+    server.facts.resident_bytes = boot_seal(&boot);
     log_info("Uvicorn running on http://%s:%u (Press CTRL+C to quit)", options.host, http_server_port(&server));
     log_info("The server is fired up and ready to roll!");
     bool is_clean = http_server_run(&server);
@@ -135,7 +130,7 @@ static int run_ask(void)
     boot_carve(&boot);
     boot_load(&boot);
     struct request *request = ask_prepare(&boot);
-    boot_seal(&boot);
+    (void)boot_seal(&boot);
     int code = ask_run(&boot, request);
     seal_end();
     boot_stop(&boot);

@@ -223,7 +223,7 @@ static inline void booted_child(struct booted_run *run, char **flags, int flag_c
     boot_carve(&booted);
     boot_load(&booted);
     booted.engine->parts.watch_logits = booted_watch;
-    boot_seal(&booted);
+    (void)boot_seal(&booted);
     booted_ask_all();
     const struct engine_stats *stats = engine_stats(booted.engine);
     run->decoded = atomic_load(&stats->pictures_decoded_total);

@@ -54,7 +54,7 @@ static int ask(const char *question, const char *picture, bool is_json)
         boot_carve(&booted);
         boot_load(&booted);
         struct request *request = ask_prepare(&booted);
-        boot_seal(&booted);
+        (void)boot_seal(&booted);
         int code = ask_run(&booted, request);
         seal_end();
         boot_stop(&booted);

@@ -142,6 +142,10 @@ def gauges_name_what_is_held(server):
         used = [value for name, value in values.items() if name.startswith("sglang:num_used_tokens")]
         assert used[0] > 0 and used[0] % 16 == 0, used
         assert held(listing, "KV_PAGE") > 0
+        state = server.get("/server_info").json()["internal_states"][0]
+        assert state["running_requests"] == 3 and state["paused_requests"] == state["queued_requests"] == 0, state
+        assert state["claimed_kv_pages"] > state["used_kv_pages"] > 0 and state["free_kv_pages"] > 0, state
+        assert values['ashlar_claimed_kv_pages{model_name="ashlar-demo"}'] == state["claimed_kv_pages"], state
     server.wait_idle()
     values = server.metrics()
     assert [value for name, value in values.items() if name.startswith("sglang:num_used_tokens")] == [0]

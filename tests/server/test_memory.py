@@ -15,6 +15,7 @@ def resident_bytes_are_the_planned_ones(server):
     planned = info["planned_bytes"]
     resident = server.memory()[0] * 1024
     assert abs(resident - planned) < planned // 100 + 8 * 2**20, (resident, planned)
+    assert resident == info["resident_bytes"] == info["resident_bytes_at_ready"], (resident, info)
     assert plan["fits"] and plan["total_bytes"] > 0, plan
 
 
