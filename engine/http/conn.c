@@ -51,47 +51,60 @@ bool conn_is_idle(const struct conn *conn)
     return conn->state == CONN_HEAD && conn->in_end == 0;
 }
 
-/* What epoll should watch for, and until when we wait, as the state has it. */
+static uint64_t earlier(uint64_t a_us, uint64_t b_us)
+{
+    return a_us < b_us ? a_us : b_us;
+}
+
+/* Each byte must come `patience` after the last one, and buys time at the slowest pace that is allowed: so a drip
+ * cannot keep a slot. */
+static uint64_t transfer_deadline(const struct conn *conn, uint64_t begin_us, double patience_seconds, uint64_t bytes,
+                                  uint64_t bytes_s_min)
+{
+    uint64_t patience_us = seconds_us(patience_seconds);
+
+    return earlier(conn->progress_us + patience_us, begin_us + patience_us + bytes * 1000000 / bytes_s_min);
+}
+
+/* Until when the state may last; 0: no limit. */
 static uint64_t deadline_of(const struct http_server *server, const struct conn *conn)
 {
-    const struct options *o = server->facts.options;
-    uint64_t taken, patience, rate;
+    const struct options *options = server->facts.options;
+    bool is_between_requests = conn->answered_count > 0 && conn_is_idle(conn);
+    uint64_t linger_ms = conn->is_too_many ? LINGER_TOO_MANY_MS : LINGER_MS;
 
     switch (conn->state) {
     case CONN_HEAD:
-        patience = seconds_us(conn->answered_count > 0 && conn_is_idle(conn) ? o->keep_alive : o->header_timeout);
-        return conn->state_us + patience;
+        return conn->state_us + seconds_us(is_between_requests ? options->keep_alive : options->header_timeout);
     case CONN_BODY_WAIT:
-        return conn->state_us + seconds_us(o->body_wait);
-    case CONN_BODY: /* every byte buys time, so a drip cannot keep a slot */
-        taken = conn->body.taken_bytes;
-        patience = seconds_us(o->body_timeout);
-        rate = conn->exchange->body_pool == POOL_BODY_LARGE ? UPLOAD_LARGE_BYTES_S_MIN : UPLOAD_SMALL_BYTES_S_MIN;
-        taken = conn->state_us + patience + taken * 1000000 / rate;
-        patience += conn->progress_us;
-        return taken < patience ? taken : patience;
+        return conn->state_us + seconds_us(options->body_wait);
+    case CONN_BODY:
+        return transfer_deadline(conn, conn->state_us, options->body_timeout, conn->body.taken_bytes,
+                                 conn->exchange->body_pool == POOL_BODY_LARGE ? UPLOAD_LARGE_BYTES_S_MIN
+                                                                              : UPLOAD_SMALL_BYTES_S_MIN);
     case CONN_ANSWER:
         if (outbox_waiting(&conn->outbox) > 0) {
-            patience = seconds_us(o->write_timeout);
-            taken = conn->unsent_us + patience + conn->unsent_taken * 1000000 / DOWNLOAD_BYTES_S_MIN;
-            patience += conn->progress_us;
-            return taken < patience ? taken : patience;
+            return transfer_deadline(conn, conn->unsent_us, options->write_timeout, conn->unsent_taken,
+                                     DOWNLOAD_BYTES_S_MIN);
         }
         return conn->source == SOURCE_HEALTH ? conn->state_us + (uint64_t)HEALTH_WAIT_MS * 1000 : 0;
     case CONN_LINGER:
-        taken = conn->state_us + (conn->is_too_many ? (uint64_t)LINGER_TOO_MANY_MS : (uint64_t)LINGER_MS) * 1000;
-        patience = conn->progress_us + (uint64_t)LINGER_IDLE_MS * 1000;
-        return taken < patience ? taken : patience;
+        return earlier(conn->state_us + linger_ms * 1000, conn->progress_us + (uint64_t)LINGER_IDLE_MS * 1000);
     case CONN_CLOSED:
         break;
     }
     return 0;
 }
 
+static bool reads(const struct conn *conn)
+{
+    return conn->state == CONN_HEAD || conn->state == CONN_BODY || conn->state == CONN_LINGER;
+}
+
+/* Tells epoll and the server's clock what the state waits for now. */
 static void update(struct http_server *server, struct conn *conn)
 {
-    bool reads = conn->state == CONN_HEAD || conn->state == CONN_BODY || conn->state == CONN_LINGER;
-    uint32_t events = (uint32_t)EPOLLRDHUP | (reads ? (uint32_t)EPOLLIN : 0) |
+    uint32_t events = (uint32_t)EPOLLRDHUP | (reads(conn) ? (uint32_t)EPOLLIN : 0) |
                       (outbox_waiting(&conn->outbox) > 0 ? (uint32_t)EPOLLOUT : 0);
 
     assert(conn->state != CONN_CLOSED);
@@ -514,11 +527,6 @@ bool conn_advance(struct http_server *server, struct conn *conn)
     }
     update(server, conn);
     return true;
-}
-
-static bool reads(const struct conn *conn)
-{
-    return conn->state == CONN_HEAD || conn->state == CONN_BODY || conn->state == CONN_LINGER;
 }
 
 void conn_on_events(struct http_server *server, struct conn *conn, uint32_t events)
