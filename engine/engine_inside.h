@@ -18,7 +18,8 @@ struct engine_meter {
     uint64_t window_us; /* start of the throughput's window */
     uint64_t window_tokens;
     uint32_t decode_steps;
-    uint64_t logged_cached_tokens;
+    uint64_t logged_cached_tokens;                 /* what log_step has told so far */
+    uint64_t decode_begin_us, decode_begin_tokens; /* at the last line about decoding, or when work came since */
 };
 
 struct engine {

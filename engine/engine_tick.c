@@ -152,6 +152,18 @@ static uint32_t token_usage(const struct sched *sched)
     return (uint32_t)((uint64_t)used_pages(sched) * 100 / sched->kv.page_count);
 }
 
+static uint64_t generated_tokens(const struct engine *engine)
+{
+    return atomic_load_explicit(&engine->stats.generated_tokens_total, memory_order_relaxed);
+}
+
+/* Where the throughput of the next line about decoding is counted from. */
+static void begin_decode_window(struct engine *engine)
+{
+    engine->meter.decode_begin_us = clock_now_us();
+    engine->meter.decode_begin_tokens = generated_tokens(engine);
+}
+
 /* The lines that SGLang's own scripts read. */
 static void log_step(struct engine *engine)
 {
@@ -169,11 +181,13 @@ static void log_step(struct engine *engine)
         return;
     }
     if (++meter->decode_steps % engine->parts.decode_log_interval == 0) {
-        uint32_t milli = atomic_load_explicit(&engine->stats.tokens_per_second_milli, memory_order_relaxed);
-        log_info("Decode batch. #running-req: %u, #token: %u, token usage: %u.%02u, gen throughput (token/s): %u.%02u, "
-                 "#queue-req: %u",
-                 sched->started_count, used_pages(sched) * KV_PAGE_TOKENS, usage / 100,
-                 usage % 100, milli / 1000, milli % 1000 / 10, sched->queued_count);
+        uint64_t past_us = clock_now_us() - meter->decode_begin_us;
+        uint64_t milli = (generated_tokens(engine) - meter->decode_begin_tokens) * 1000000000 / (past_us + 1);
+        log_info("Decode batch. #running-req: %u, #token: %u, token usage: %u.%02u, "
+                 "gen throughput (token/s): %llu.%02u, #queue-req: %u",
+                 sched->started_count, used_pages(sched) * KV_PAGE_TOKENS, usage / 100, usage % 100,
+                 (unsigned long long)milli / 1000, (unsigned)(milli % 1000 / 10), sched->queued_count);
+        begin_decode_window(engine);
     }
 }
 
@@ -359,6 +373,9 @@ bool engine_tick(struct engine *engine)
     uint64_t begin_us = clock_now_us();
 
     atomic_store_explicit(&engine->stats.tick_started_us, begin_us, memory_order_relaxed);
+    if (sched_load(&engine->sched) == 0) {
+        begin_decode_window(engine); /* idle time does not count */
+    }
     bool has_any = take_orders(engine);
     has_any = take_decoded(engine) || has_any;
     if (atomic_load_explicit(&engine->is_stopping, memory_order_acquire)) {

@@ -9,6 +9,7 @@
 #include "pools/pools.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 static uint32_t picture_end(const struct request *request, uint32_t picture)
 {
@@ -168,8 +169,10 @@ static void refuse_holders(struct sched *sched, uint32_t feature, enum err err, 
                 continue;
             }
             const struct picture *picture = &slot->request->pictures[slot->picture + k];
-            (void)request_refuse(slot->request, err, "messages", "messages[%u].content[%u]: %s", picture->message_index,
-                                 picture->part_index, reason);
+            char path[sizeof slot->request->err_param];
+            (void)snprintf(path, sizeof path, "messages[%u].content[%u].image_url.url", picture->message_index,
+                           picture->part_index);
+            (void)request_refuse(slot->request, err, path, "%s: %s", path, reason);
             sched_end(sched, sched->ages[i - 1]);
             break;
         }

@@ -94,7 +94,7 @@ static void source_open(j_decompress_ptr cinfo)
 /* The whole file was given at once: being asked for more means that it ends early. */
 static boolean source_fill(j_decompress_ptr cinfo)
 {
-    leave(cinfo->client_data, ERR_BAD_IMAGE, "truncated");
+    leave(cinfo->client_data, ERR_BAD_IMAGE, "the file ends early");
 }
 
 static void source_skip(j_decompress_ptr cinfo, long bytes)
@@ -103,7 +103,7 @@ static void source_skip(j_decompress_ptr cinfo, long bytes)
         return;
     }
     if ((unsigned long)bytes > cinfo->src->bytes_in_buffer) {
-        leave(cinfo->client_data, ERR_BAD_IMAGE, "truncated");
+        leave(cinfo->client_data, ERR_BAD_IMAGE, "the file ends early");
     }
     cinfo->src->next_input_byte += bytes;
     cinfo->src->bytes_in_buffer -= (size_t)bytes;

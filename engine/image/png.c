@@ -65,7 +65,7 @@ static void on_read(png_structp png, png_bytep bytes, size_t count)
     struct decoding *decoding = png_get_io_ptr(png);
 
     if (count > decoding->left_bytes) {
-        leave(decoding, ERR_BAD_IMAGE, "truncated");
+        leave(decoding, ERR_BAD_IMAGE, "the file ends early");
     }
     memcpy(bytes, decoding->next, count);
     decoding->next += count;

@@ -43,7 +43,7 @@ enum {
 };
 
 static const unsigned char PNG_SIGNATURE[PNG_SIGNATURE_BYTES] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
-static const char TRUNCATED[] = "truncated";
+static const char TRUNCATED[] = "the file ends early";
 
 /* What other files begin with, so that the refusal can name what was sent. */
 static const struct {

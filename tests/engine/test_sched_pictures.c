@@ -126,7 +126,7 @@ static void a_damaged_picture_refuses_all_who_wait_for_it(void)
     sched_encoded(&world.sched);
     sched_job_done(&world.sched, ERR_BAD_IMAGE, "damaged");
     CU_ASSERT_EQUAL(second->err, ERR_BAD_IMAGE);
-    CU_ASSERT_PTR_NOT_NULL(strstr(second->err_detail, "messages[0].content[1]: damaged"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(second->err_detail, "messages[0].content[1].image_url.url: damaged"));
     CU_ASSERT(first->err == ERR_OK && third->err == ERR_OK);
     sched_check(&world.sched);
     finish_all();

@@ -106,13 +106,13 @@ static void every_prefix_of_a_header_is_truncated(void)
 
     for (size_t bytes = 8; bytes < png_bytes; bytes++) {
         CU_ASSERT_EQUAL(sniff(file, bytes, &header, &reason), ERR_BAD_IMAGE);
-        CU_ASSERT_STRING_EQUAL(reason, "truncated");
+        CU_ASSERT_STRING_EQUAL(reason, "the file ends early");
     }
     CU_ASSERT_EQUAL(sniff(file, png_bytes, &header, &reason), ERR_OK);
     size_t jpeg_bytes = make_jpeg_head(file, 0xC0, 8, 8, 8, 3, 0x11);
     for (size_t bytes = 2; bytes < jpeg_bytes; bytes++) {
         CU_ASSERT_EQUAL(sniff(file, bytes, &header, &reason), ERR_BAD_IMAGE);
-        CU_ASSERT_STRING_EQUAL(reason, "truncated");
+        CU_ASSERT_STRING_EQUAL(reason, "the file ends early");
     }
     CU_ASSERT_EQUAL(sniff(file, jpeg_bytes, &header, &reason), ERR_OK);
 }
