@@ -3,7 +3,7 @@
  *     ERR(NAME, http_status, api_type, retryable, text)
  *
  * `text` is the fixed part of the message; request_refuse() appends the detail that names the field and the limit.
- * Included for: enum err, the answers, the README's table.
+ * Included for: enum err, the answers.
  */
 ERR(OK,                 200, "",                      0, "ok")
 ERR(BAD_HTTP,           400, "BadRequestError",       0, "malformed HTTP request")

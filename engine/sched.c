@@ -241,10 +241,13 @@ void sched_publish_holdings(const struct sched *sched)
     }
 }
 
-/* Other choices may wait for this one's prompt: whoever was first in the queue is perhaps not any more. */
+/* Other choices may have been passed over in the queue until this one's prompt is whole or gone: so its first ready
+ * request may be another one now, about which no verdict is known. */
 static void wake_choices(struct sched *sched, const struct request *request)
 {
-    sched->blocked_gains = request->choice_count > 1 ? UINT64_MAX : sched->blocked_gains;
+    if (request->choice_count > 1) {
+        sched->blocked_gains = UINT64_MAX;
+    }
 }
 
 /* The slot is free: it leaves the ages, and its request is ended. */
@@ -253,7 +256,6 @@ static void vacate(struct sched *sched, struct sched_slot *slot, enum sched_even
     uint32_t index = (uint32_t)(slot - sched->slots), place = 0;
 
     publish_holdings(slot->request, SLOT_FREE, 0, 0, 0, 0);
-
     slot_event(sched, slot, event);
     assert(slot->state == SLOT_FREE);
     if (!slot->is_health) {

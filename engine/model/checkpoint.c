@@ -451,7 +451,9 @@ void checkpoint_read(struct checkpoint *checkpoint, const struct checkpoint_sour
         .vision_end_token_id = -1,
     };
     if (!map_file(source->folder, "config.json", &config)) {
-        start_refuse(START_BAD_MODEL, "%s/config.json: no such file", source->folder);
+        start_refuse(START_BAD_MODEL,
+                     "%s/config.json: no such file (--model-path is a folder on this machine; nothing is downloaded)",
+                     source->folder);
     }
     config.config.over_name = "--json-model-override-args";
     if (source->model_override_json != NULL) {
