@@ -161,7 +161,6 @@ static void write_stats(struct json_out *json, const struct engine_stats *stats)
     json_out_key_i64(json, "running_requests", LOAD(running_requests));
     json_out_key_i64(json, "paused_requests", LOAD(paused_requests));
     json_out_key_i64(json, "queued_requests", LOAD(queued_requests));
-    json_out_key_i64(json, "claimed_kv_pages", LOAD(claimed_kv_pages));
     json_out_key_i64(json, "used_kv_pages", LOAD(used_kv_pages));
     json_out_key_i64(json, "evictable_kv_pages", LOAD(evictable_kv_pages));
     json_out_key_i64(json, "free_kv_pages", LOAD(free_kv_pages));

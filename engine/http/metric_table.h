@@ -55,8 +55,6 @@ METRIC("sglang:http_requests_active", "gauge", FRONT, "Requests that are not ans
 
 METRIC("ashlar_requests_refused_total", "counter", FRONT, "Requests with a body that the workers or the engine refused.",
        m->refused_total)
-METRIC("ashlar_claimed_kv_pages", "gauge", FRONT, "KV pages that the started requests can ever hold, together.",
-       LOAD(claimed_kv_pages))
 METRIC("ashlar_connections", "gauge", FRONT, "Open connections.", v->connections)
 METRIC("ashlar_connections_total", "counter", FRONT, "Accepted connections.", m->accepted_total)
 METRIC("ashlar_steps_total", "counter", FRONT, "Steps of the engine.", LOAD(steps))

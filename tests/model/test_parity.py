@@ -1,6 +1,6 @@
 """Parity with the reference: every fixture case in both types, with every variant of the kernels that this machine has,
-and the demo model's whole evaluation set. The same numbers come from the form of config.json that transformers 5 writes,
-and from checkpoints in f32 and f16."""
+and the demo model's whole evaluation set. The same numbers come from config.json as transformers 5 writes it, and from
+checkpoints in f32 and f16."""
 import json
 import os
 import struct

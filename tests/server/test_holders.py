@@ -145,7 +145,7 @@ def gauges_name_what_is_held(server):
         state = server.get("/server_info").json()["internal_states"][0]
         assert state["running_requests"] == 3 and state["paused_requests"] == state["queued_requests"] == 0, state
         assert state["claimed_kv_pages"] > state["used_kv_pages"] > 0 and state["free_kv_pages"] > 0, state
-        assert values['ashlar_claimed_kv_pages{model_name="ashlar-demo"}'] == state["claimed_kv_pages"], state
+        assert values['ashlar_kv_claimed_tokens{model_name="ashlar-demo"}'] == 16 * state["claimed_kv_pages"], state
     server.wait_idle()
     values = server.metrics()
     assert [value for name, value in values.items() if name.startswith("sglang:num_used_tokens")] == [0]
