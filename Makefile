@@ -114,7 +114,7 @@ faults: $(PROGRAM) ## fence 6 in full: every get of every pool is refused, once 
 	@ASHLAR=$(PROGRAM) python3 tools/faults.py
 
 .PHONY: plan-goldens
-plan-goldens: $(PROGRAM) ## write tests/plan/*.golden anew, after a change of memory that is meant
+plan-goldens: $(PROGRAM) ## write tests/plan/*.golden and the README's plan anew, after a change of memory that is meant
 	@ASHLAR=$(PROGRAM) python3 tests/plan/test_plans.py make
 
 # Lint: our own linter first (fast, and it explains itself), then clang-tidy and cppcheck; warnings are errors.

@@ -1,4 +1,5 @@
 """Golden plans: what `ashlar plan` prints for each card and model, to the byte. A change of memory shows in review.
+The README shows one too, which must be what its command prints.
 
 python3 tests/plan/test_plans.py         compares
 python3 tests/plan/test_plans.py make    writes the golden files anew (make plan-goldens)
@@ -6,11 +7,14 @@ python3 tests/plan/test_plans.py make    writes the golden files anew (make plan
 import difflib
 import json
 import os
+import re
 import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FOLDER = os.path.join(ROOT, "tests", "plan")
+README = os.path.join(ROOT, "README.md")
+README_PLAN = re.compile(r"^\$ build/ashlar plan (.*)\n((?:.*\n)*?)```$", re.MULTILINE)
 ASHLAR = os.environ.get("ASHLAR", "build/ashlar")
 
 CARDS = {"24gib": "24Gi", "40gib": "40Gi", "80gib": "80Gi", "141gib": "143771Mi"}
@@ -62,16 +66,30 @@ def make():
             sys.exit(f"{name}: exit code {code}, not {wanted}\n{out}{err}")
         with open(path_of(name), "w") as file:
             file.write(golden(arguments, out))
+    with open(README) as file:
+        text = file.read()
+    shown = README_PLAN.search(text)
+    _, out, _ = printed(shown.group(1).split())
+    with open(README, "w") as file:
+        file.write(text[:shown.start(2)] + out + text[shown.end(2):])
+
+
+def check_same(name, expected, now):
+    difference = "\n".join(difflib.unified_diff(expected.splitlines(), now.splitlines(), name, "now", lineterm=""))
+    assert not difference, difference + "\n(if it is meant: make plan-goldens)"
 
 
 def compare(name, arguments, wanted):
     code, out, err = printed(arguments)
     assert code == wanted, f"exit code {code}, not {wanted}\n{err}"
     with open(path_of(name)) as file:
-        expected = file.read()
-    lines = difflib.unified_diff(expected.splitlines(), golden(arguments, out).splitlines(), name, "now", lineterm="")
-    difference = "\n".join(lines)
-    assert not difference, difference + "\n(if it is meant: make plan-goldens)"
+        check_same(name, file.read(), golden(arguments, out))
+
+
+def readme_is_true():
+    with open(README) as file:
+        shown = README_PLAN.search(file.read())
+    check_same("README.md", shown.group(2), printed(shown.group(1).split())[1])
 
 
 def json_agrees(name, arguments, wanted):
@@ -94,14 +112,14 @@ def main():
     if sys.argv[1:] == ["make"]:
         return make()
     passed = failed = 0
-    for name, (arguments, wanted) in plans().items():
-        for check in (compare, json_agrees):
-            try:
-                check(name, arguments, wanted)
-                passed += 1
-            except (AssertionError, OSError, ValueError, KeyError) as error:
-                failed += 1
-                print(f"{name}: {check.__name__}: {error}", file=sys.stderr)
+    checks = [(check, (name, *plan)) for name, plan in plans().items() for check in (compare, json_agrees)]
+    for check, arguments in checks + [(readme_is_true, ())]:
+        try:
+            check(*arguments)
+            passed += 1
+        except (AssertionError, AttributeError, OSError, ValueError, KeyError) as error:
+            failed += 1
+            print(f"{check.__name__} {arguments[:1]}: {error}", file=sys.stderr)
     print(f"plan: {passed} passed, {failed} failed")
     return 1 if failed else 0
 
