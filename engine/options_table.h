@@ -46,6 +46,8 @@ OPTION(chat_template, "--chat-template", TEXT, NULL, 0, 0, "NAME", IGNORED, "the
 OPTION(trust_remote_code, "--trust-remote-code", SWITCH, false, 0, 0, "", IGNORED,
        "no code of a checkpoint is ever run")
 OPTION(revision, "--revision", TEXT, NULL, 0, 0, "NAME", IGNORED, "models are local folders")
+OPTION(download_dir, "--download-dir", TEXT, NULL, 0, 0, "FOLDER", IGNORED, "nothing is downloaded")
+OPTION(model_impl, "--model-impl", TEXT, NULL, 0, 0, "NAME", IGNORED, "there is one implementation")
 OPTION(tokenizer_mode, "--tokenizer-mode", CHOICE, "auto", 0, 0, "auto|slow", IGNORED, "there is one tokenizer")
 OPTION(enable_multimodal, "--enable-multimodal", SWITCH, false, 0, 0, "", IGNORED,
        "pictures are on whenever the model has a tower")
@@ -130,6 +132,8 @@ OPTION(media_url_max_file_size_mb, "--media-url-max-file-size-mb", COUNT, 64, 0,
 OPTION(mm_attention_backend, "--mm-attention-backend", TEXT, NULL, 0, 0, "NAME", IGNORED,
        "kernels are chosen by the machine")
 OPTION(mm_enable_dp_encoder, "--mm-enable-dp-encoder", SWITCH, false, 0, 0, "", IGNORED, "one device")
+OPTION(mm_max_concurrent_calls, "--mm-max-concurrent-calls", COUNT, 32, 1, 1048576, "COUNT", IGNORED,
+       "one picture is encoded at a time")
 OPTION(enable_broadcast_mm_inputs_process, "--enable-broadcast-mm-inputs-process", SWITCH, false, 0, 0, "", IGNORED,
        "one process")
 OPTION(enable_prefix_mm_cache, "--enable-prefix-mm-cache", SWITCH, false, 0, 0, "", IGNORED,
@@ -170,6 +174,15 @@ OPTION_ALIAS("--tensor-parallel-size", tp_size)
 OPTION(dp_size, "--dp-size", COUNT, 1, 1, 1, "COUNT", WORKS, "data parallel replicas")
 OPTION_ALIAS("--dp", dp_size)
 OPTION_ALIAS("--data-parallel-size", dp_size)
+OPTION(pp_size, "--pp-size", COUNT, 1, 1, 1, "COUNT", WORKS, "pipeline parallel devices")
+OPTION_ALIAS("--pipeline-parallel-size", pp_size)
+OPTION(nnodes, "--nnodes", COUNT, 1, 1, 1, "COUNT", WORKS, "machines of one server")
+OPTION(node_rank, "--node-rank", COUNT, 0, 0, 0, "INDEX", IGNORED, "one machine")
+OPTION(dist_init_addr, "--dist-init-addr", TEXT, NULL, 0, 0, "ADDRESS", IGNORED, "one process")
+OPTION(nccl_port, "--nccl-port", COUNT, 0, 0, 65535, "PORT", IGNORED, "one process")
+OPTION(base_gpu_id, "--base-gpu-id", COUNT, 0, 0, 1023, "INDEX", IGNORED, "there is one device")
+OPTION(disable_custom_all_reduce, "--disable-custom-all-reduce", SWITCH, false, 0, 0, "", IGNORED, "one device")
+OPTION(enable_p2p_check, "--enable-p2p-check", SWITCH, false, 0, 0, "", IGNORED, "one device")
 OPTION(schedule_policy, "--schedule-policy", CHOICE, "fcfs", 0, 0,
        "lpm|random|fcfs|dfs-weight|lof|priority|routing-key", IGNORED,
        "first come, first served")
@@ -180,6 +193,16 @@ OPTION(disable_overlap_schedule, "--disable-overlap-schedule", SWITCH, false, 0,
 OPTION(attention_backend, "--attention-backend", TEXT, NULL, 0, 0, "NAME", IGNORED,
        "kernels are chosen by the machine")
 OPTION(sampling_backend, "--sampling-backend", TEXT, NULL, 0, 0, "NAME", IGNORED, "one sampler")
+OPTION(prefill_attention_backend, "--prefill-attention-backend", TEXT, NULL, 0, 0, "NAME", IGNORED,
+       "kernels are chosen by the machine")
+OPTION(decode_attention_backend, "--decode-attention-backend", TEXT, NULL, 0, 0, "NAME", IGNORED,
+       "kernels are chosen by the machine")
+OPTION(num_continuous_decode_steps, "--num-continuous-decode-steps", COUNT, 1, 1, 1048576, "STEPS", IGNORED,
+       "whoever comes is looked at before each step")
+OPTION(enable_torch_compile, "--enable-torch-compile", SWITCH, false, 0, 0, "", IGNORED,
+       "nothing is compiled at run time")
+OPTION(torch_compile_max_bs, "--torch-compile-max-bs", COUNT, 32, 1, 65536, "COUNT", IGNORED,
+       "nothing is compiled at run time")
 OPTION(enable_deterministic_inference, "--enable-deterministic-inference", SWITCH, false, 0, 0, "", IGNORED,
        "always so on a CPU")
 OPTION(cuda_graph_max_bs, "--cuda-graph-max-bs", COUNT, 0, 0, 65536, "COUNT", IGNORED, "there are no graphs on a CPU")
