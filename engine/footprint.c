@@ -89,7 +89,7 @@ void footprint_log(const struct footprint *footprint)
 
     log_line(keeps ? LOG_INFO : LOG_WARN,
              "footprint planned_bytes=%llu resident_bytes=%llu difference_bytes=%lld locked_bytes=%llu file_bytes=%llu "
-             "heap_bytes=%llu kept=%s",
+             "heap_bytes=%llu as_planned=%s",
              (unsigned long long)footprint->planned_bytes, (unsigned long long)footprint->anonymous_bytes,
              (long long)footprint->anonymous_bytes - (long long)footprint->planned_bytes,
              (unsigned long long)footprint->locked_bytes, (unsigned long long)footprint->file_bytes,
