@@ -75,19 +75,35 @@ static void configure_tests(void)
     }
 }
 
+/* /server_info shows what the server runs with, not what was left open on the command line. */
+static void fill_defaults(void)
+{
+    const struct pool_limits *limits = &boot.plan.limits;
+
+    options.context_length = limits->context_tokens;
+    options.max_running_requests = limits->running_requests;
+    options.max_queued_requests = limits->queued_requests;
+    options.chunked_prefill_size = limits->chunk_tokens;
+    options.max_connections = limits->connections;
+    options.threads = limits->compute_threads;
+    options.served_model_name = options.served_model_name != NULL ? options.served_model_name : options.model_path;
+    options.tokenizer_path = options.tokenizer_path != NULL ? options.tokenizer_path : options.model_path;
+}
+
 static int run_serve(void)
 {
     boot_plan(&boot, &options);
     show_plan(true);
     plan_warn(&boot.plan);
+    fill_defaults();
     http_server_bind(&server, &options); /* a taken port shows before gigabytes are touched */
     boot_carve(&boot);
     boot_load(&boot);
     struct http_facts facts = {
         .options = &options,
         .tokenizer = &boot.tokenizer,
-        .model_name = options.served_model_name != NULL ? options.served_model_name : options.model_path,
-        .tokenizer_path = options.tokenizer_path != NULL ? options.tokenizer_path : options.model_path,
+        .model_name = options.served_model_name,
+        .tokenizer_path = options.tokenizer_path,
         .model_type = boot.model_type,
         .architecture = boot.checkpoint.arch->hf_name,
         .weight_bytes = pools_element_bytes(POOL_WEIGHTS),
