@@ -288,15 +288,17 @@ static bool run_vision(struct engine *engine, uint64_t begin_us, bool has_text)
     }
     for (;;) {
         uint64_t unit_us = clock_now_us();
+        uint32_t kind = model_vision_kind(engine->parts.model);
         bool is_done = model_vision_advance(engine->parts.model);
         uint64_t now_us = clock_now_us();
-        pace_count_unit(&engine->pace, now_us - unit_us);
+        pace_count_unit(&engine->pace, kind, now_us - unit_us);
         if (is_done) {
             sched_encoded(&engine->sched);
             atomic_fetch_add_explicit(&engine->stats.pictures_encoded_total, 1, memory_order_relaxed);
             return true;
         }
-        if (has_news(engine) || !pace_has_room(&engine->pace, has_stream, has_text, now_us - begin_us)) {
+        kind = model_vision_kind(engine->parts.model);
+        if (has_news(engine) || !pace_has_room(&engine->pace, kind, has_stream, has_text, now_us - begin_us)) {
             return true;
         }
     }

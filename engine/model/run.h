@@ -98,6 +98,10 @@ void model_vision_begin(struct model *model, const uint8_t *rgb, uint32_t grid_h
 /* One unit of work (block, tile of rows). True: the features lie in the pages. */
 bool model_vision_advance(struct model *model);
 
+/* What the next unit of the picture is, below VISION_KINDS: units of a kind take about as long. */
+enum { VISION_KINDS = 5 };
+uint32_t model_vision_kind(const struct model *model);
+
 /* Drops the picture that is being encoded, if there is one. */
 void model_vision_drop(struct model *model);
 

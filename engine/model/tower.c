@@ -82,6 +82,19 @@ void model_vision_drop(struct model *model)
     model->work.phase = VISION_IDLE;
 }
 
+static bool is_full_block(const struct model *model)
+{
+    return (model->checkpoint->full_blocks >> model->work.block & 1) != 0;
+}
+
+uint32_t model_vision_kind(const struct model *model)
+{
+    const struct vision_work *work = &model->work;
+
+    assert(work->phase != VISION_IDLE);
+    return work->phase == VISION_REST && is_full_block(model) ? VISION_KINDS - 1 : work->phase - VISION_PATCH;
+}
+
 /* The window that place `group` lies in: bisection over the bounds. */
 static uint32_t find_window(const struct vision_work *work, uint32_t group)
 {
@@ -105,7 +118,7 @@ static void fill_tile(struct model *model, uint32_t first, uint32_t count)
     const struct vision_work *work = &model->work;
     struct step_tables *tables = &model->tables;
     uint32_t group = model->dims[V_GROUP], merge = model->dims[V_MERGE], width = model->vision.grid_w / merge;
-    bool is_full = (model->checkpoint->full_blocks >> work->block & 1) != 0;
+    bool is_full = is_full_block(model);
     uint32_t window = find_window(work, first / group);
 
     for (uint32_t i = 0; i < count; i++) {
