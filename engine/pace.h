@@ -27,7 +27,8 @@ void pace_open(struct pace *pace, uint64_t budget_us);
 void pace_count_step(struct pace *pace, uint32_t answer_rows, uint32_t prompt_rows, uint64_t took_us);
 void pace_count_unit(struct pace *pace, uint32_t kind, uint64_t took_us);
 
-/* Prompt rows for the next step, at most rows_max, and beside streams at most twice those of the step before; `has_picture`: one is being encoded too, so the room is shared. */
+/* Prompt rows for the next step, at most rows_max, and beside streams at most twice those of the step before;
+ * `has_picture`: one is being encoded too, so the room is shared. */
 uint32_t pace_rows(const struct pace *pace, bool has_stream, bool has_picture, uint32_t rows_max);
 
 /* True if another unit, of this kind, fits into a round that has lasted spent_us; `has_text`: the round computed a
