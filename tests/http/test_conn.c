@@ -122,8 +122,8 @@ static void expectations_are_met_or_refused(void)
 static void smuggled_requests_are_never_answered(void)
 {
     static const char *const heads[] = {
-        "POST /v1/chat/completions HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\nContent-Length: 2\r\n"
-        "Transfer-Encoding: chunked\r\n\r\n{}",
+        ("POST /v1/chat/completions HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\nContent-Length: 2\r\n"
+         "Transfer-Encoding: chunked\r\n\r\n{}"),
         "GET /health HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\n\r\n", /* a body that nobody asked for */
         "GET /health HTTP/1.1\nHost: t\n\n",
     };
