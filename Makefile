@@ -135,8 +135,14 @@ headers: ## compile each header alone
 	    engine/*/*.h)); do \
 	    $(CC) $(CFLAGS) -Wno-unused -fsyntax-only -x c $$header || exit 1; done
 
+.PHONY: clang with-clang
+clang: ## build the server and all tests with clang, too
+	@$(MAKE) --no-print-directory VARIANT=clang CC=clang with-clang
+
+with-clang: $(PROGRAM) $(TESTS)
+
 .PHONY: lint
-lint: tidy headers ## tidy, each header alone, clang-tidy, cppcheck
+lint: tidy headers clang ## tidy, each header alone, the build with clang, clang-tidy, cppcheck
 	@printf '%s\n' $(LINTED) | xargs -P 2 -n 4 sh -c 'clang-tidy --quiet "$$@" -- -std=c11 $(DEFINES) -I. -Ibuild/release \
 	    -march=sapphirerapids 2>/dev/null' clang-tidy
 	@cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --suppressions-list=tools/cppcheck.txt -j 2 \
