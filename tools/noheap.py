@@ -81,8 +81,8 @@ def under_strace():
         wrapper = ["strace", "-f", "-ttt", "-e", "trace=" + ",".join(CALLS), "-e", "signal=none", "-o", trace.name]
         with Server(SMALL, wrapper=wrapper) as server:
             ready = time.time()
-            server.pid = int(subprocess.run(["pgrep", "-P", str(server.process.pid)], capture_output=True, check=True,
-                                            text=True).stdout.split()[0])
+            with open("/proc/%d/task/%d/children" % (server.process.pid, server.process.pid)) as file:
+                server.pid = int(file.read().split()[0])  # strace's child
             load(server)
             end = time.time()
             os.kill(server.pid, 15)
