@@ -3,7 +3,7 @@
 
 1. The demo model: 100 prompts, 3 random 1080p JPEGs each, 1024 text tokens in, 1 out, one at a time.
 2. Full width: Qwen2.5-VL-3B's shapes with both depths cut to 4 and seeded weights, so that real 1080p pictures (2,691
-   tokens each) pass through. Slow on few cores, so SEED_WIDE_PROMPTS (default 3) bounds it; 0 leaves it out.
+   tokens each) pass through. Slow on few cores, so SEED_WIDE_PROMPTS (default 12) bounds it; 0 leaves it out.
 """
 import os
 import subprocess
@@ -20,7 +20,7 @@ RUNS = (
     ("demo model, context 4096", "demo/model", "demo/model", int(os.environ.get("SEED_PROMPTS", "100")), 1024,
      ["--context-length", "4096"]),
     ("full width, both depths cut to 4", "tests/data/models/Qwen2.5-VL-3B-Instruct", "tests/data/tokenizers/qwen2",
-     int(os.environ.get("SEED_WIDE_PROMPTS", "3")), 1024,
+     int(os.environ.get("SEED_WIDE_PROMPTS", "12")), 1024,
      ["--context-length", "12288", "--load-format", "dummy", "--tokenizer-path", path("tests/data/tokenizers/qwen2"),
       "--max-running-requests", "1", "--json-model-override-args",
       '{"num_hidden_layers": 4, "max_position_embeddings": 128000, '
